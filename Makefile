@@ -2,8 +2,10 @@
 # make demo    draw an inventory, compare four scalings in its ten cases under two presets, write the report
 # make test    lint, type-check and run all tests
 # make check   the first part of it: lint, and compile what the tests use
+# make dist    build the sdist and the wheel into dist/, look into them, install the wheel in new environments (Python 3.11
+#              to 3.13, those that are here) and run the commands there
 # make release-check    what is slow by nature: all tests again with their coverage measured, every fault injected,
-#              the frozen baseline; before a release
+#              the frozen baseline, make dist; before a release
 # make docs    build the documentation site into build/site; `rekka docs` opens it
 # make bench   time rekka beside its rivals on the same rows; the study; pairing; refits; simulated sets that
 #              check intervals, small cases and the test of calibration; thousands of components; damaged
@@ -20,7 +22,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BEFORE ?= aaee00d  # the version before this one, 0.10.0
 
-.PHONY: app demo test check docs release-check bench clean
+.PHONY: app demo test check docs dist release-check bench clean
 
 app: $(VENV)/.app
 	@$(BIN)/rekka app $(APP)
@@ -39,9 +41,13 @@ check: $(VENV)/.developer
 	$(BIN)/ruff format --check .
 	$(BIN)/python tests/warm_up.py
 
-release-check: $(VENV)/.developer $(VENV)/.docs
+dist: docs $(VENV)/.developer
+	$(BIN)/python tests/distribution.py
+
+release-check: docs $(VENV)/.developer
 	$(ONE_THREAD) REKKA_FAULTS=1000 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term -m "slow or not slow" $(PYTEST)
 	$(BIN)/python -m benchmarks.baseline
+	$(BIN)/python tests/distribution.py
 
 # warnings are errors: a link that leads nowhere, a public name that is missing from the reference
 docs: $(VENV)/.docs
@@ -77,7 +83,7 @@ bench: $(VENV)/.developer
 	$(BIN)/python -m benchmarks.versions $(BEFORE)
 
 clean:
-	rm -rf $(VENV) build .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	@echo "Setting up $(VENV): once, about a minute."

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 
 import rekka
 from rekka.cli import app
-from rekka.core.errors import DamagedFile, RunFolderError
+from rekka.core.errors import DamagedFile, InputError, ModelFileError, RunFolderError
 from rekka.core.folders import read_sealed, write_sealed
+from rekka.core.validation import NEWER
 from rekka.fleet.document import load_forecast
 from rekka.report.document import Document
 from rekka.study import runner
@@ -197,3 +198,76 @@ def test_a_run_of_0_3_0_is_refused_with_the_command_that_repeats_it(copy_run):
         "run was made by rekka 0.3.0, whose trials this one does not read. Run its plan again: "
         "rekka compare run/study.toml --out NEW."
     )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_scalings_of_a_run_transform_as_they_did(version):
+    """By the numbers in their files: powers for Box-Cox, whatever line follows them, and z-scores."""
+    for file in sorted((FILES / version / "run" / "scalings").iterdir()):
+        stored = json.loads(file.read_text(encoding="utf-8"))["scaling"]
+        scaler = rekka.CovariateScaler.from_json(file.read_text(encoding="utf-8"))
+        rows = np.array([[15.0, 10.0], [40.0, 60.0], [60.0, 200.0]])
+        found = scaler.transform(rows)
+        assert json.loads(scaler.to_json())["scaling"] == stored
+        if stored["kind"] == "boxcox":
+            powers = np.array(stored["exponent"])
+            ratio = (found[2] - found[1]) / (found[1] - found[0])
+            raised = rows**powers
+            np.testing.assert_allclose(ratio, (raised[2] - raised[1]) / (raised[1] - raised[0]), rtol=1e-9)
+        else:
+            assert stored["method"] == "zscore"
+            np.testing.assert_allclose(found, (rows - stored["offset"]) / stored["scale"])
+
+
+def change_version(text: str, version: int) -> str:
+    return json.dumps(json.loads(text) | {"version": version})
+
+
+def test_a_model_file_of_0_3_0_is_refused_with_the_command_that_writes_one():
+    text = change_version((FILES / "0.4.0" / "model.json").read_text(), 1)
+    told = r"not a rekka model file of version 2 to 5: .* Write one with rekka fit --out"
+    with pytest.raises(ModelFileError, match=told):
+        rekka.ExponentialHazardMarkovModel.from_json(text)
+
+
+class TestFilesOfANewerRekka:
+    """An older rekka does not guess: it refuses what it cannot know, and says that a newer one is needed."""
+
+    NEWEST = FILES / VERSIONS[-1]
+
+    def test_a_model_file(self):
+        with pytest.raises(ModelFileError, match=NEWER):
+            rekka.ExponentialHazardMarkovModel.from_json(
+                change_version((self.NEWEST / "model.json").read_text(), 99)
+            )
+
+    def test_a_scaling(self):
+        file = next((self.NEWEST / "run" / "scalings").iterdir())
+        with pytest.raises(ModelFileError, match=NEWER):
+            rekka.CovariateScaler.from_json(change_version(file.read_text(), 99))
+
+    def test_a_report(self):
+        text = gzip.decompress((self.NEWEST / "report.json.gz").read_bytes()).decode()
+        with pytest.raises(DamagedFile, match=NEWER):
+            Document.from_json(change_version(text, 99))
+
+    def test_a_forecast(self, copy_run):
+        file = copy_run(VERSIONS[-1]) / "forecast" / "forecast.json"
+        file.write_text(change_version(file.read_text(), 99))
+        with pytest.raises(DamagedFile, match=NEWER):
+            load_forecast(file)
+
+    def test_a_study_file_and_a_run_folder(self, copy_run):
+        run = copy_run(VERSIONS[-1])
+        plan = run / "study.toml"
+        plan.write_text(plan.read_text().replace("version = 3\n", "version = 99\n"))
+        for read in (lambda: read_plan(plan), lambda: rekka.load_study(run), lambda: rekka.resume_study(run)):
+            with pytest.raises(InputError, match=rf"study\.toml has version 99\. {NEWER}"):
+                read()
+
+    def test_what_is_damaged_is_not_called_newer(self):
+        text = json.loads((self.NEWEST / "model.json").read_text())
+        for given in (text | {"version": "99"}, text | {"n_states": -1}, {"format": "rekka-model"}):
+            with pytest.raises(ModelFileError) as caught:
+                rekka.ExponentialHazardMarkovModel.from_json(json.dumps(given))
+            assert "newer" not in str(caught.value)

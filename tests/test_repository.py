@@ -221,7 +221,7 @@ FILLERS = {
     "report.workbook": {"ZipFile"},
     "study.digests": {"write_parquet"},
     "study.rows": {"sink_parquet"},
-    "fleet.store": {"write_parquet", "sink_csv", "sink_parquet", "os.replace"},
+    "fleet.store": {"write_parquet", "sink_csv", "sink_parquet"},
 }
 
 

@@ -22,7 +22,8 @@ from typer.core import TyperCommand, TyperGroup
 
 import rekka
 from rekka.core.errors import RekkaError
-from rekka.core.terminal import echo, show_text
+from rekka.core.files import WINDOWS
+from rekka.core.terminal import echo, show_text, take_every_letter
 
 _WRONG_USAGE: type[Exception] = typer.BadParameter.__mro__[1]  # of click, which typer brings along without a name
 CANNOT_GO_ON, WRONG_USAGE, STOPPED = 1, 2, 130  # exit codes; the last is what shells say of Ctrl-C
@@ -197,6 +198,8 @@ def _printing_log() -> Iterator[None]:
 def _describe_system(error: OSError) -> str:
     """Sentence 'table.csv: Permission denied.'; where the system names no file, its whole sentence."""
     cause = error.strerror or str(error) or type(error).__name__
+    if WINDOWS and isinstance(error, PermissionError):
+        cause = f"{cause.rstrip('.')}. If another program has it open, close it there"
     return f"{Path(str(error.filename)).name if error.filename else 'A file cannot be used'}: {cause.rstrip('.')}."
 
 
@@ -225,5 +228,6 @@ def _guard(command: Callable[..., None]) -> Callable[..., None]:
 
 def main() -> None:
     """Entry point of the ``rekka`` command."""
+    take_every_letter()
     atexit.register(gc.freeze)  # else the interpreter spends a second at the end on tidying what goes anyway
     app()

@@ -64,6 +64,12 @@ def test_parquet(tmp_path):
     assert years.schema["date"] == pl.Date
 
 
+@pytest.mark.parametrize("name", ["two [2] of 3", "what?", "a*b"])
+def test_a_folder_may_be_called_like_a_pattern(tmp_path, name):
+    write(tmp_path / name, "parquet")
+    assert len(pl.read_parquet(tmp_path / name / "years.parquet", glob=False)) == 11 * 4
+
+
 def test_csv_is_for_spreadsheets(tmp_path):
     fleet, _, _ = write(tmp_path, "csv")
     assert names(tmp_path) == set(list_files("csv"))

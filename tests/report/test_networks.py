@@ -138,7 +138,7 @@ def test_one_that_was_made_with_other_models_is_left_out(study, kept, network):
 
 
 def test_one_that_cannot_be_read_is_told(study, kept):
-    kept.write_text(json.dumps({"format": "rekka-forecast", "version": 99}), encoding="utf-8")
+    kept.write_text(json.dumps({"format": "rekka-forecast", "version": 0}), encoding="utf-8")
     with pytest.raises(DamagedFile, match="Make it again with rekka forecast"):
         find_network(study)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -78,8 +77,8 @@ def _spell(run: Path, asked: options.Asked) -> str:
     """Command that continues these draws."""
     words = ["rekka stability", quote(run)]
     words += [] if asked["resamples"] == RESAMPLES else [f"--resamples {asked['resamples']}"]
-    words += [f"--kinds {shlex.quote(','.join(asked['kinds']))}"] if "kinds" in asked else []
-    words += [f"--only {shlex.quote(case)}" for case in asked.get("cases", ())]
+    words += [f"--kinds {quote(','.join(asked['kinds']))}"] if "kinds" in asked else []
+    words += [f"--only {quote(case)}" for case in asked.get("cases", ())]
     words += [f"--seed {asked['seed']}"] if "seed" in asked else []
     return " ".join(words)
 

@@ -18,6 +18,7 @@ import re
 import shutil
 import stat
 import tempfile
+import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,8 +38,18 @@ _TORN = "transport error"  # polars, where the disk does not take the end of a P
 _PROBE = 1 << 20  # bytes that are written to find out
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+WINDOWS = os.name == "nt"
 _SHARING = (32, 33)  # Windows: another program holds the file
 _DENIED = 5  # Windows says so, too, where a file is moved over one that another program holds
+# Errors of Windows by its own numbers, which polars has in its text; Python's own errors have both numbers.
+_OF_WINDOWS = {
+    2: errno.ENOENT, 3: errno.ENOENT, _DENIED: errno.EACCES, 19: errno.EROFS, 32: errno.EACCES, 33: errno.EACCES,
+    39: errno.ENOSPC, 80: errno.EEXIST, 112: errno.ENOSPC, 123: errno.EINVAL, 183: errno.EEXIST,
+    206: errno.ENAMETOOLONG,
+}  # fmt: skip
+_LONGEST_PATH = 259  # characters that Windows takes, unless it was told to take more
+_TOO_LONG = (errno.ENOENT, errno.EINVAL, errno.ENAMETOOLONG)  # what it says of longer ones
+_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)  # seconds for which a scanner of viruses may hold a new file
 _HEAD = 4096  # bytes at each end of a file in which a mark is looked for
 
 
@@ -60,6 +71,7 @@ class Batch:
     def add(self, path: Path) -> Path:
         """Make the unfinished file of ``path`` and return it."""
         with naming(path):
+            _refuse_reserved(path)
             place = _follow(path)
             known = _stat(place)
             if is_stream(path):
@@ -90,7 +102,7 @@ class Batch:
                 if is_stream(path):
                     _write_through(unfinished, path)
                 else:
-                    os.replace(unfinished, place)
+                    move_file(unfinished, place)
         folders = {place.parent: path for path, (_, place) in self._files.items() if not is_stream(path)}
         for folder, path in folders.items():
             with naming(path):
@@ -104,6 +116,24 @@ class Batch:
                 unfinished.unlink(missing_ok=True)
         for folder in self._scratch:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def move_file(source: Path, target: Path) -> None:
+    """Move a file into its place; on Windows several times, because other programs look into new files."""
+    for pause in _PAUSES if WINDOWS else ():
+        try:
+            os.replace(source, target)
+        except PermissionError:
+            time.sleep(pause)
+        else:
+            return
+    os.replace(source, target)
+
+
+def remove_file(file: Path) -> None:
+    """Remove a file of ours, if it is there; one that another program holds is a ``WriteError``."""
+    with naming(file):
+        file.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -160,7 +190,8 @@ def make_folder(folder: Path) -> None:
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Yield a temporary folder that goes at the end; where its disk is full the error says so."""
-    with tempfile.TemporaryDirectory(prefix="rekka-") as folder:
+    # Windows removes no file that a table is still read from; the system tidies such a folder later
+    with tempfile.TemporaryDirectory(prefix="rekka-", ignore_cleanup_errors=True) as folder:
         try:
             yield Path(folder)
         except RekkaError:
@@ -207,6 +238,8 @@ def naming(path: Path) -> Iterator[None]:
         found = _find_system_error(error, path.parent)
         if found is None or _is_elsewhere(error, path):
             raise
+        if WINDOWS:
+            found = _explain_windows(error, path, *found)
         number, cause, remedy = found
         failed = WriteError(_format_failure(path, cause, remedy), file=str(path), cause=cause, remedy=remedy)
         failed.errno = number
@@ -240,7 +273,7 @@ def _find_system_error(error: BaseException, folder: Path) -> tuple[int | None, 
     inner = _find_os_error(error)
     if number is None and inner is None:
         return (None, "the disk did not take all of it", "Try again, or write elsewhere.") if torn else None
-    windows = getattr(inner, "winerror", None)
+    windows = _find_windows_number(error)
     if windows in _SHARING or (windows == _DENIED and getattr(inner, "filename2", None)):
         return number, "it is open in another program", "Close it there and try again."
     cause = str(inner or error) if number is None else os.strerror(number)
@@ -249,6 +282,20 @@ def _find_system_error(error: BaseException, folder: Path) -> tuple[int | None, 
     if number in _NOT_ALLOWED:
         return number, cause, "Choose a place that you may write to."
     return number, cause.rstrip("."), "Choose another place, or put that right."
+
+
+def _explain_windows(
+    error: BaseException, path: Path, number: int | None, cause: str, remedy: str
+) -> tuple[int | None, str, str]:
+    """Say what Windows does not: that a file may be open elsewhere, or that a path is too long."""
+    length = len(os.path.abspath(name_unfinished(path)))
+    if number in _TOO_LONG and length > _LONGEST_PATH:
+        told = f"Windows takes {_LONGEST_PATH} characters in a path, and this one has {length} while it is written"
+        return number, told, "Choose a shorter folder."
+    plain = number == errno.EACCES and _find_windows_number(error) is None  # no more is known
+    if plain and path.is_file() and os.access(path, os.W_OK):
+        return number, "another program may have it open", "Close it there and try again, or choose another place."
+    return number, cause, remedy
 
 
 def _find_os_error(error: BaseException) -> OSError | None:
@@ -262,7 +309,16 @@ def _find_number(error: BaseException) -> int | None:
     if inner is not None and inner.errno is not None:
         return inner.errno
     found = _OS_ERROR.search(str(error))
-    return None if found is None else int(found[1])
+    if found is None:
+        return None
+    return _OF_WINDOWS.get(int(found[1]), errno.EIO) if WINDOWS else int(found[1])
+
+
+def _find_windows_number(error: BaseException) -> int | None:
+    """The number that Windows gave an error; None elsewhere, and where Python was not told."""
+    number: int | None = getattr(_find_os_error(error), "winerror", None)
+    told = _OS_ERROR.search(str(error)) if WINDOWS and number is None else None
+    return number if told is None else int(told[1])
 
 
 def _is_elsewhere(error: BaseException, path: Path) -> bool:
@@ -290,6 +346,14 @@ def _stat(place: Path) -> os.stat_result | None:
         return os.stat(place)
     except FileNotFoundError:
         return None
+
+
+def _refuse_reserved(path: Path) -> None:
+    """Refuse a name that Windows keeps for a device, whatever its ending: CON, com1.csv."""
+    name = path.name.partition(".")[0].strip()
+    if WINDOWS and name.casefold() in RESERVED:
+        cause, remedy = f"Windows keeps the name {name} for a device", "Choose another name."
+        raise WriteError(_format_failure(path, cause, remedy), file=str(path), cause=cause, remedy=remedy)
 
 
 def _refuse_protected(place: Path, known: os.stat_result | None) -> None:

@@ -1,13 +1,16 @@
 """Printing: control characters in names, which could move the cursor or hide text, are shown as escapes.
 
-Every console is made by ``new_console``, and every other line goes through ``echo`` or ``echo_json``.
+Every console is made by ``new_console``, and every other line goes through ``echo`` or ``echo_json``. What Windows
+writes to a file or a pipe has the letters of a code page: ``take_every_letter`` shows others by their numbers.
 ``OnProgress`` is how a long function reports its progress.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -46,6 +49,18 @@ def new_console(*, stderr: bool = False) -> Console:
     return _Console(stderr=stderr, emoji=False)
 
 
+def take_every_letter() -> None:
+    """Have standard output and error write what their code page lacks as escapes, in place of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not _has_every_letter(stream):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _has_every_letter(stream: Any) -> bool:
+    """Whether a stream writes Unicode; what is no file takes texts as they are."""
+    return (getattr(stream, "encoding", None) or "utf-8").lower().replace("_", "-").startswith("utf")
+
+
 def echo(text: str, *, err: bool = False) -> None:
     """Print a line."""
     typer.echo(show_text(text), err=err)
@@ -53,7 +68,8 @@ def echo(text: str, *, err: bool = False) -> None:
 
 def echo_json(value: Any) -> None:
     """Print JSON for machines; infinite and undefined numbers as words, which JSON has not."""
-    text = json.dumps(plain(value), ensure_ascii=False, default=str, allow_nan=False)
+    every = _has_every_letter(sys.stdout)
+    text = json.dumps(plain(value), ensure_ascii=not every, default=str, allow_nan=False)
     typer.echo(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 

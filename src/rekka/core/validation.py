@@ -19,6 +19,8 @@ _NEEDED = {  # by pydantic's kinds of error
     "greater_than": "a number above {gt:g}", "greater_than_equal": "a number of at least {ge}",
 }  # fmt: skip
 
+NEWER = "A newer rekka wrote it: update this one, or use that one."
+
 
 def read_day(option: str, value: Any, rest: str) -> date:
     """Read a date; of a year the day that ``rest`` says, "-01-01" or "-12-31"."""
@@ -81,3 +83,9 @@ def _list_models(kind: Any) -> Any:
         yield kind
     for part in get_args(kind):
         yield from _list_models(part)
+
+
+def choose_remedy(error: ValidationError, newest: int, otherwise: str) -> str:
+    """Remedy for a file that was refused: one of a newer version than ``newest`` needs a newer rekka."""
+    given = [one["input"] for one in error.errors() if one["loc"] == ("version",)]
+    return NEWER if any(isinstance(one, int) and one > newest for one in given) else otherwise

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from rekka.core.errors import BadOption, DamagedFile, InputError, bad_option, count_of, missing_columns
-from rekka.core.files import has_columns, make_folder, write_text, write_whole
+from rekka.core.files import has_columns, make_folder, remove_file, write_text, write_whole
 from rekka.core.folders import check_folder, plain
 from rekka.core.ratings import Ratings
 from rekka.core.sheets import to_parquet, write_csv
@@ -171,7 +171,7 @@ class Backtest:
         make_folder(folder)
         chosen = ("models", "origins") if self.choices else ()
         for name in () if self.choices else ("models", "origins"):  # of an earlier backtest in this folder
-            (folder / f"{name}.csv").unlink(missing_ok=True)
+            remove_file(folder / f"{name}.csv")
         for name in ("scores", "totals", "lost", "cases", *chosen):
             write_csv(folder / f"{name}.csv", getattr(self, name))
         write_whole(folder / "forecasts.parquet", to_parquet(self.forecasts))

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import polars as pl
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
@@ -15,7 +15,7 @@ from rekka.core.columns import make_row, rows_of
 from rekka.core.errors import DamagedFile, name_some
 from rekka.core.machine import describe_versions
 from rekka.core.ratings import Ratings
-from rekka.core.validation import find_invalid
+from rekka.core.validation import choose_remedy, find_invalid
 from rekka.fleet.eligibility import LONG_UNSEEN, REASON, EligibleGroup
 from rekka.fleet.inventory import Fleet
 from rekka.fleet.models import ElementsFit, describe_misfit
@@ -25,6 +25,7 @@ from rekka.forecast.forecast import NOT_CERTIFIED
 from rekka.model.survey import FitTest
 
 FORECAST = "forecast.json"
+VERSION: Final = 1
 TOP = 20  # members that are listed
 FIRST_ROWS = 10  # row numbers named for each reason
 CASES_NAMED = 5  # cases named for each reason why there is no model
@@ -207,7 +208,7 @@ class ForecastFile(_Part):
     """Whole forecast. ``base`` is the day of year 0; ``watermark`` a warning over every figure."""
 
     format: Literal["rekka-forecast"] = "rekka-forecast"
-    version: Literal[1] = 1
+    version: Literal[1] = VERSION
     watermark: str | None
     source: str  # the run, model file or folder of models
     inventory: str
@@ -370,6 +371,7 @@ def load_forecast(path: str | Path) -> ForecastFile:
     except ValidationError as error:
         where, message = find_invalid(error)
         raise DamagedFile(
-            f"{file.name} is not a forecast of version 1: {where}: {message}. Make it again with rekka forecast.",
+            f"{file.name} is not a forecast of version {VERSION}: {where}: {message}. "
+            f"{choose_remedy(error, VERSION, 'Make it again with rekka forecast.')}",
             file=str(file),
         ) from None

@@ -25,7 +25,15 @@ from pathlib import Path
 import polars as pl
 
 from rekka.core.errors import BadOption, bad_option
-from rekka.core.files import flush_file, is_unfinished, naming, write_text, write_whole
+from rekka.core.files import (
+    flush_file,
+    is_unfinished,
+    move_file,
+    naming,
+    remove_file,
+    write_text,
+    write_whole,
+)
 from rekka.core.folders import LOCK, PLAN, hold
 from rekka.core.sheets import LARGEST_SHEET, guard_table, to_parquet, write_csv
 from rekka.fleet.document import FORECAST, ForecastFile
@@ -114,7 +122,8 @@ class Writer:
 
     def finish(self, fleet: Fleet, document: ForecastFile, what_if: WhatIf | None = None) -> tuple[Path, ...]:
         """Write all files, and move them into their place."""
-        years, place = pl.scan_parquet(self._parts / "*.parquet"), self._place
+        # not by a pattern: the folder's own name may have brackets
+        years, place = pl.scan_parquet(sorted(self._parts.iterdir()), glob=False), self._place
         with naming(self._largest):
             if self.form == EXCEL:
                 sheets = {"members": fleet.members, "years": years.collect(), "network": fleet.network}
@@ -160,20 +169,20 @@ class Writer:
         try:
             for name in names:
                 with naming(self.folder / name):
-                    os.replace(self._place / name, self.folder / name)
+                    move_file(self._place / name, self.folder / name)
         except BaseException:
             self._put_back(earlier, new)
             raise
         for name in OWN:
             if name not in names:
-                (self.folder / name).unlink(missing_ok=True)
+                remove_file(self.folder / name)
         return tuple(self.folder / name for name in names)
 
     def _put_back(self, earlier: Path, new: Sequence[str]) -> None:
         """Undo the moves: the earlier files come back, and those that had none before them go."""
         with contextlib.suppress(OSError):  # the disk may be gone; the first error is the one to tell
             for file in earlier.iterdir():
-                os.replace(file, self.folder / file.name)
+                move_file(file, self.folder / file.name)
             for name in new:
                 (self.folder / name).unlink(missing_ok=True)
 

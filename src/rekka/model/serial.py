@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rekka.core.errors import BadOption, ModelFileError, count_of
-from rekka.core.validation import find_invalid
+from rekka.core.validation import choose_remedy, find_invalid
 from rekka.data.categories import NO_CODING, UNSEEN, Coding
 from rekka.data.reading import TableReading
 from rekka.model.certificate import Certificate
@@ -191,7 +191,7 @@ def load_saved(text: str) -> Saved:
         where, message = find_invalid(error)
         raise ModelFileError(
             f"This is not a rekka model file of version 2 to {VERSION}: {where}: {message}. "
-            "Write one with rekka fit --out, or model.to_json().",
+            f"{choose_remedy(error, VERSION, 'Write one with rekka fit --out, or model.to_json().')}",
             where=where,
         ) from None
     except (KeyError, ValueError, OverflowError, MemoryError) as error:

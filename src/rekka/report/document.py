@@ -38,7 +38,7 @@ from rekka.core.columns import (
 )
 from rekka.core.errors import DamagedFile
 from rekka.core.ratings import Ratings
-from rekka.core.validation import find_invalid
+from rekka.core.validation import choose_remedy, find_invalid
 from rekka.model.survey import FitTest
 from rekka.study.hypotheses import Hypothesis
 from rekka.study.tables import TrialRow
@@ -838,6 +838,6 @@ class Document(Value):
             where, message = find_invalid(error)
             raise DamagedFile(
                 f"{name} is no rekka report of version {VERSION}: {where}: {message}. "
-                "Write it again with rekka report RUN.",
+                f"{choose_remedy(error, VERSION, 'Write it again with rekka report RUN.')}",
                 file=name,
             ) from None

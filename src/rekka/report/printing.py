@@ -47,7 +47,7 @@ def find_browser() -> str:
 def print_page(html: str, file: Path) -> None:
     """Print a page as PDF."""
     browser = find_browser()
-    with TemporaryDirectory(prefix="rekka-") as scratch:
+    with TemporaryDirectory(prefix="rekka-", ignore_cleanup_errors=True) as scratch:
         page, printed = Path(scratch) / "report.html", Path(scratch) / "report.pdf"
         write_text(page, html)
         asked = [

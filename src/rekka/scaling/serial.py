@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from rekka.core.errors import ModelFileError
-from rekka.core.validation import find_invalid
+from rekka.core.validation import choose_remedy, find_invalid
 from rekka.scaling.operators import ChainScaling, ColumnScaling, FittedScaling, PartialScaling
 from rekka.scaling.registry import NONE, REGISTRY
 
@@ -164,9 +164,10 @@ def read_scaling(text: str) -> StoredScaling:
         file = ScalingFile.model_validate_json(text)
     except ValidationError as error:
         where, message = find_invalid(error)
+        remedy = "Write one with CovariateScaler.to_json() or scaling_to_json()."
         raise ModelFileError(
             f"This is not a rekka scaling of version {VERSION}: {where}: {message}. "
-            "Write one with CovariateScaler.to_json() or scaling_to_json().",
+            f"{choose_remedy(error, VERSION, remedy)}",
             where=where,
         ) from None
     return StoredScaling(file.scaling, file.named)

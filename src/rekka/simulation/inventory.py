@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from rekka.core.errors import BadOption, bad_option
-from rekka.core.files import Batch, make_folder, naming, scratch_beside, writing_together
+from rekka.core.files import Batch, make_folder, naming, remove_file, scratch_beside, writing_together
 from rekka.data.partition import PAPER_SEED, PAPER_VALIDATION, split_bridges
 from rekka.simulation import soiling as soiling
 from rekka.simulation import stock
@@ -175,7 +175,7 @@ def write_inventory(
     for name in TABLES:  # not in two formats side by side
         for other in FORMATS:
             if other != format:
-                (home / f"{name}.{other}").unlink(missing_ok=True)
+                remove_file(home / f"{name}.{other}")
     return [*files.values(), truth]
 
 

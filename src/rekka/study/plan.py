@@ -32,7 +32,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from rekka.core.errors import BadOption, InputError, bad_option, count_of
-from rekka.core.validation import explain_invalid, read_day
+from rekka.core.validation import NEWER, explain_invalid, read_day
 from rekka.data.direction import read_allowed
 from rekka.data.mapping import load_mapping
 from rekka.data.partition import PAPER_SEED
@@ -376,6 +376,9 @@ def read_plan(path: Path) -> StudyPlan:
             "A mapping goes with --mapping.",
             file=str(path),
         )
+    version = given.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise InputError(f"{path.name} has version {version}. {NEWER}", file=str(path))
     return make_plan(path.name, **_update(given))
 
 

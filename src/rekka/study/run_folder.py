@@ -34,7 +34,15 @@ import polars as pl
 from pydantic import ValidationError
 
 from rekka.core.errors import BadOption, DamagedFile, RunFolderError, UnreadableTable, count_of
-from rekka.core.files import append_line, is_unfinished, make_folder, remove_unfinished, write_text, write_whole
+from rekka.core.files import (
+    append_line,
+    is_unfinished,
+    make_folder,
+    remove_file,
+    remove_unfinished,
+    write_text,
+    write_whole,
+)
 from rekka.core.folders import LOCK, LOG, PLAN, digest, hold, plain, read_sealed, seal, write_sealed
 from rekka.core.sheets import to_parquet, write_csv
 from rekka.fleet.backtest import STORE, list_files
@@ -331,7 +339,7 @@ def clear_run(path: Path) -> None:
         return
     with hold(path):
         for file in list_own(path):
-            file.unlink()
+            remove_file(file)
         for folder in (
             *FOLDERS,
             *(str(one.relative_to(path)) for one in path.glob("stability/draws-*")),

@@ -16,6 +16,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from functools import cache
+from importlib.resources import files
 from typing import Any
 from xml.etree import ElementTree
 
@@ -139,9 +140,11 @@ def bundle_script() -> str:
 
     With its option ``ast`` Vega interprets the expressions of charts and evaluates no code: a page may forbid
     that (Content-Security-Policy without 'unsafe-eval'). It can stand inside <script>: what would end or confuse
-    that element is escaped as strings and patterns allow.
+    that element is escaped as strings and patterns allow. The notices that its licences ask for come first: the
+    bundle has none.
     """
-    script = vl_convert.javascript_bundle(SNIPPET, vl_version=VERSION)
+    notices = (files("rekka.report") / "templates" / "third_party.txt").read_text(encoding="utf-8")
+    script = f"/*!\n{notices}*/\n{vl_convert.javascript_bundle(SNIPPET, vl_version=VERSION)}"
     return "(()=>{" + script.replace("</script", "<\\/script").replace("<!--", "<\\!--") + "\n})();"
 
 

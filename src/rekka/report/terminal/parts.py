@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,12 +11,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 
+from rekka.core.files import WINDOWS
 from rekka.core.language import ENGLISH, load_words, say
 
 
-def quote(path: Path) -> str:
-    """A path as a shell reads it."""
-    return shlex.quote(str(path))
+def quote(word: str | Path) -> str:
+    """A path or another word as a shell reads it: in double quotes on Windows, where others are letters."""
+    text = str(word)
+    if WINDOWS:
+        return text if re.fullmatch(r"[\w.:\\/-]+", text) else f'"{text}"'
+    return shlex.quote(text)
 
 
 def print_line(console: Console, text: str) -> None:

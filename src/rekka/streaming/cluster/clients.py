@@ -157,7 +157,7 @@ def _start_local(asked: str | None) -> Iterator[Session]:
         raise BadOption("cluster is 'local:0'; at least one worker is needed, such as 'local:2'.", workers=workers)
     config, client_of = import_dask("dask.config"), import_dask("distributed").Client
     with (
-        tempfile.TemporaryDirectory(prefix="rekka-cluster-") as scratch,
+        tempfile.TemporaryDirectory(prefix="rekka-cluster-", ignore_cleanup_errors=True) as scratch,
         config.set({"temporary-directory": scratch}),
         _start_workers(workers) as cluster,
         client_of(cluster, set_as_default=False) as client,
