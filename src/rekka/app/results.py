@@ -176,7 +176,8 @@ def show_report(request: Request) -> Response:
     page = open_page(request)
     if isinstance(page, Response):
         return page
-    own, lang, links = find_view(page.run.study), page.words.lang, Links(workbook="files/report.xlsx")
+    own, lang = find_view(page.run.study, within=page.view.within), page.words.lang
+    links = Links(workbook="files/report.xlsx")
     return HTMLResponse(
         PICTURES.find(
             (*own.key, "report", lang), lambda: render_page(own.document, lang, assets=ASSETS, links=links)
