@@ -215,9 +215,9 @@ class TestResults:
         assert "<html" not in part
         assert "headline" not in part
         assert "<table" in part
-        whole = get("results", headers={"HX-Request": "true", "HX-Target": "results"}).text
-        assert "<html" not in whole
-        assert "headline" in whole
+        whole = get("results", headers={"HX-Request": "true", "HX-Target": "page"}, threshold=5).text
+        assert 'id="page"' in whole
+        assert "/what-if?threshold=5" in whole, "other pages keep the threshold"
 
     def test_nobody_found(self, get):
         assert EN("page.script.no_member") in get("results", query="no such bridge").text

@@ -49,7 +49,7 @@ def show_results(request: Request) -> Response:
     return render(
         request,
         "results.html",
-        block="list" if request.headers.get("hx-target") == LIST else "results",
+        block="list" if request.headers.get("hx-target") == LIST else None,
         **page.common(),
         overview=overview,
         cards=write.write_cards(overview.cards) if overview.cards else "",
