@@ -15,6 +15,7 @@ from pathlib import Path
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
@@ -26,7 +27,7 @@ from rekka.app.jobs import JobQueue
 from rekka.app.pages import NotThere, choose_language, show_error
 from rekka.app.security import AccessGuard
 from rekka.app.workspace import Workspace
-from rekka.core.errors import BadOption
+from rekka.core.errors import BadOption, RekkaError
 from rekka.core.folders import hold
 from rekka.report.colours import STYLE, write_style
 
@@ -89,7 +90,7 @@ def create_app(workspace: Workspace, access: Access, *, most_upload: int = MOST_
     app = Starlette(
         lifespan=live,
         routes=[*ROUTES, *start.ROUTES, *plan.ROUTES],
-        exception_handlers={Exception: show_error, NotThere: show_error, 404: show_error},
+        exception_handlers=dict.fromkeys((HTTPException, RekkaError, Exception), show_error),
     )
     app.router.default = LaterPages(app)
     app.state.workspace, app.state.access, app.state.queue = workspace, access, queue
