@@ -101,9 +101,10 @@ def create_app(workspace: Workspace, access: Access, *, most_upload: int = MOST_
 
 def serve(folder: Path, *, port: int = 0, on_ready: Callable[[str], None], open_browser: bool = True) -> None:
     """Serve a workspace until it is stopped; ``on_ready`` is told the address."""
-    with listen(port) as listening, hold(folder):
+    workspace = Workspace(folder)
+    with listen(port) as listening, hold(workspace.folder):
         access = Access(listening.getsockname()[1])
-        app = create_app(Workspace(folder), access)
+        app = create_app(workspace, access)
         config = uvicorn.Config(
             app,
             log_level="warning",
