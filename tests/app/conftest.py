@@ -40,7 +40,7 @@ def stranger(application):
     """A client without the cookie; the queue does not run."""
     from starlette.testclient import TestClient
 
-    return TestClient(application, base_url=OURS, follow_redirects=False, raise_server_exceptions=False)
+    return TestClient(application, base_url=OURS, follow_redirects=False)
 
 
 @pytest.fixture

@@ -215,9 +215,9 @@ class TestResults:
         assert "<html" not in part
         assert "headline" not in part
         assert "<table" in part
-        whole = get("results", headers={"HX-Request": "true", "HX-Target": "results"}).text
-        assert "<html" not in whole
-        assert "headline" in whole
+        whole = get("results", headers={"HX-Request": "true", "HX-Target": "page"}, threshold=5).text
+        assert 'id="page"' in whole
+        assert "/what-if?threshold=5" in whole, "other pages keep the threshold"
 
     def test_nobody_found(self, get):
         assert EN("page.script.no_member") in get("results", query="no such bridge").text
@@ -434,6 +434,22 @@ class TestRuns:
         text = get("results").text
         assert make_overview(find_view(run.study).document, EN).headline in text
         assert TABLE in get("results", 400, threshold=5).text
+
+    @pytest.mark.parametrize("how", ["elsewhere", "a link"])
+    def test_no_table_outside_of_the_workspace_is_read(self, get, mark, run, tmp_path, how):
+        table, outside = run.study.parent / TABLE, tmp_path / "outside.csv"
+        table.rename(outside)
+        if how == "a link":
+            table.symlink_to(outside)
+        else:
+            plan = run.study / "study.toml"
+            plan.write_text(plan.read_text().replace(f"../{TABLE}", str(outside)))
+        assert make_overview(find_view(run.study).document, EN).headline in get("results").text
+        mark("add", mark=[Mark(*find_view(run.study).details.select("bridge_id", "case", "member").row(0)).key])
+        told = "lies outside of the workspace"
+        assert told in get("results", 400, threshold=5).text
+        assert told in get("what-if").text
+        assert told in get("files/whatif.csv", 400).text
 
     def test_a_run_without_a_report(self, get, run):
         (run.study / "report.json").unlink()

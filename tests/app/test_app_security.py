@@ -236,6 +236,7 @@ def test_a_length_that_is_too_large_is_refused_before_anything_is_read(applicati
     headers = {"content-length": str(5 * 10**9), "content-type": "multipart/form-data; boundary=x"}
     answers = ask_directly(application, access, "POST", "/tables", never(), **headers)
     assert answers[0]["status"] == 413
+    assert b"The file is too large for this page" in answers[1]["body"]
     assert list((workspace.folder / "tables").iterdir()) == []
 
 

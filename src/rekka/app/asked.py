@@ -109,4 +109,6 @@ def open_page(request: Request, given: Mapping[str, str] | None = None) -> Resul
     if not run.study.is_dir():
         raise NotThere(f"{run.job.name} has no results.")
     asked = read_asked(request.query_params if given is None else given)
-    return ResultsPage(request, run, asked, find_view(run.study, asked.threshold, asked.years))
+    return ResultsPage(
+        request, run, asked, find_view(run.study, asked.threshold, asked.years, within=workspace.folder)
+    )

@@ -222,12 +222,12 @@ def show_comparison(request: Request) -> Response:
             raise NotThere(f"There is no finished run {name}.")
     values: dict[str, Any] = {"runs": runs, "chosen": chosen, "letters": LETTERS, "pair": None}
     if all(chosen):
-        values |= _compare([known[name] for name in chosen], words)
+        values |= _compare([known[name] for name in chosen], workspace, words)
     return render(request, "comparison.html", **values)
 
 
-def _compare(runs: Sequence[Run], words: Words) -> dict[str, Any]:
-    first, second = (find_view(run.study).document for run in runs)
+def _compare(runs: Sequence[Run], workspace: Workspace, words: Words) -> dict[str, Any]:
+    first, second = (find_view(run.study, within=workspace.folder).document for run in runs)
     both, write = (first, second), PartWriter(words)
     tables = (tabulate_totals(both, words), tabulate_choices(both, words), tabulate_data(both, words))
     return {

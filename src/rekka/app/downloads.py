@@ -20,6 +20,7 @@ from rekka.core.folders import PLAN, locate
 from rekka.core.language import Words
 from rekka.core.sheets import to_csv
 from rekka.fleet.store import TABLES
+from rekka.report.document import Document
 from rekka.report.networks import FOLDER
 from rekka.report.page import render_page
 from rekka.report.printing import find_browser
@@ -44,6 +45,11 @@ class _Source(NamedTuple):
     run: Run
     view: View
     words: Words
+
+    @property
+    def document(self) -> Document:
+        """The numbers of the run's report, whatever the threshold of the view is."""
+        return find_view(self.run.study, within=self.view.within).document
 
 
 class Download(NamedTuple):
@@ -91,23 +97,20 @@ def make_file(name: str, run: Run, view: View, words: Words) -> tuple[bytes, str
 
 
 def _write_page(of: _Source) -> bytes:
-    return render_page(find_view(of.run.study).document, of.words.lang).encode()
+    return render_page(of.document, of.words.lang).encode()
 
 
 def _write_pdf(of: _Source) -> bytes:
     with scratch_folder() as scratch:
-        return (
-            Report(find_view(of.run.study).document, of.words.lang).write_pdf(scratch / "report.pdf").read_bytes()
-        )
+        return Report(of.document, of.words.lang).write_pdf(scratch / "report.pdf").read_bytes()
 
 
 def _write_workbook(of: _Source) -> bytes:
-    document = find_view(of.run.study).document
-    return render_report(document, list_tables(document, of.words), of.words)
+    return render_report(of.document, list_tables(of.document, of.words), of.words)
 
 
 def _write_numbers(of: _Source) -> bytes:
-    return find_view(of.run.study).document.to_json().encode()
+    return of.document.to_json().encode()
 
 
 # Tables

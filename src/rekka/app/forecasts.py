@@ -27,6 +27,8 @@ from rekka.report.document import Document
 from rekka.report.fitted import replace_forecast
 from rekka.report.networks import FOLDER, INVENTORY, STUDY, load_details, order_members
 from rekka.report.report import make_report
+from rekka.study.provenance import list_sources
+from rekka.study.run_folder import load_plan
 from rekka.workflows.forecast import InventoryForecast, reopen_forecast
 
 NUMBERS = "report.json"  # in the run folder, beside its page
@@ -50,6 +52,7 @@ class View:
     found: ForecastFile | None
     details: pl.DataFrame
     key: tuple[Any, ...]
+    within: Path | None = None  # the folder that its table is not read outside of
     forecast: InventoryForecast | None = None
     own: bool = True
 
@@ -123,9 +126,19 @@ MEMORY = Memory()
 PICTURES = Memory(MOST_PICTURES)  # as HTML, and whole pages
 
 
-def find_view(run: Path, threshold: int | None = None, years: int | None = None, memory: Memory = MEMORY) -> View:
-    """The forecast of a run folder, or one until another threshold or for other years."""
-    own = memory.find((run, *_stamp(run)), lambda: _read(run))
+def find_view(
+    run: Path,
+    threshold: int | None = None,
+    years: int | None = None,
+    *,
+    within: Path | None = None,
+    memory: Memory = MEMORY,
+) -> View:
+    """The forecast of a run folder, or one until another threshold or for other years.
+
+    Its table is read only where it lies ``within`` a folder, if one is given.
+    """
+    own = memory.find((run, within, *_stamp(run)), lambda: _read(run, within))
     if threshold == own.threshold:
         threshold = None
     if years == own.years:
@@ -143,7 +156,7 @@ def open_forecast(run: Path, view: View, memory: Memory = MEMORY) -> InventoryFo
     """The forecast of a view in memory, for what if."""
     if view.forecast is not None:
         return view.forecast
-    return memory.find((*view.key, "memory"), lambda: reopen_forecast(run))
+    return memory.find((*view.key, "memory"), lambda: _reopen(run, view.within))
 
 
 def find_what_if(run: Path, view: View, repairs: Path, memory: Memory = MEMORY) -> WhatIf:
@@ -169,30 +182,49 @@ def read_document(run: Path) -> Document:
     return make_report(run, calibrate=False).document
 
 
-def _read(run: Path) -> View:
-    document = read_document(run)
+def _reopen(run: Path, within: Path | None) -> InventoryForecast:
+    """The forecast of a run folder, whose tables are not read where they lie outside of a folder."""
+    if within is not None:
+        _refuse_outside(run, within.resolve())
+    return reopen_forecast(run)
+
+
+def _refuse_outside(run: Path, within: Path) -> None:
+    for place in list_sources(load_plan(run), run).values():
+        for path in (place, *(place.rglob("*") if place.is_dir() else ())):
+            if not path.resolve().is_relative_to(within):
+                raise InputError(
+                    f"{path.name} lies outside of the workspace, and is not read. Put it into the workspace, and "
+                    "run the study there."
+                )
+
+
+def _read(run: Path, within: Path | None) -> View:
+    document, key = read_document(run), (run, within, *_stamp(run))
     network, place = document.network, run / FOLDER
     details = load_details(place) if (place / FORECAST).is_file() else None
     if network is not None and network.kind == INVENTORY and details is not None:
-        return View(document, load_forecast(place), list_details(details), (run, *_stamp(run)))
+        return View(document, load_forecast(place), list_details(details), key, within)
     try:
-        made = reopen_forecast(run)
+        made = _reopen(run, within)
     except InputError:  # the page says what its document says
-        return View(document, None, pl.DataFrame(), (run, *_stamp(run)))
-    return _make_view(document, made, (run, *_stamp(run)), own=True)
+        return View(document, None, pl.DataFrame(), key, within)
+    return _make_view(document, made, key, within, own=True)
 
 
 def _look_anew(run: Path, own: View, threshold: int | None, years: int | None, memory: Memory) -> View:
     changed = open_forecast(run, own, memory).change(threshold=threshold, years=years)
-    return _make_view(own.document, changed, (*own.key, threshold, years), own=False)
+    return _make_view(own.document, changed, (*own.key, threshold, years), own.within, own=False)
 
 
-def _make_view(document: Document, made: InventoryForecast, key: tuple[Any, ...], *, own: bool) -> View:
+def _make_view(
+    document: Document, made: InventoryForecast, key: tuple[Any, ...], within: Path | None, *, own: bool
+) -> View:
     kind = STUDY if document.network is not None and document.network.kind == STUDY else INVENTORY
     details = made.fleet.details
     shown = replace_forecast(document, made.document, made.fleet, kind)
     rows = pl.DataFrame() if details is None else list_details(details)
-    return View(shown, made.document, rows, key, made, own)
+    return View(shown, made.document, rows, key, within, made, own)
 
 
 def list_details(details: pl.DataFrame) -> pl.DataFrame:

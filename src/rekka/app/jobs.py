@@ -38,7 +38,6 @@ class _Worker:
     run: str
     process: subprocess.Popen[bytes]
     ending: State | None = None
-    told: float = 0.0
 
 
 class JobQueue:
@@ -103,8 +102,10 @@ class JobQueue:
 
     def ahead(self, run: Run) -> int:
         """Number of runs that are done before one that waits."""
-        waiting = [one for one in self.workspace.runs() if one.state == "waiting"]
-        return sum(one.job.queued < run.job.queued for one in waiting) + (self._worker is not None)
+        return sum(
+            one.state == "working" or (one.state == "waiting" and one.job.queued < run.job.queued)
+            for one in self.workspace.runs()
+        )
 
     # The thread
 
@@ -182,7 +183,8 @@ def judge_end(run: Run, code: int, ending: State | None) -> tuple[State, Said | 
         return "failed", say("said.plain", text=progress.message)
     if outcome == "stopped":
         return "stopped", None
-    return "failed", say("app.job.crashed", code=code, log=last_line(run.folder / LOG) or "")
+    log = last_line(run.folder / LOG)
+    return "failed", say("app.job.crashed", code=code, log=log) if log else say("app.job.killed", code=code)
 
 
 def start_worker(folder: Path) -> subprocess.Popen[bytes]:

@@ -49,7 +49,7 @@ def show_results(request: Request) -> Response:
     return render(
         request,
         "results.html",
-        block="list" if request.headers.get("hx-target") == LIST else "results",
+        block="list" if request.headers.get("hx-target") == LIST else None,
         **page.common(),
         overview=overview,
         cards=write.write_cards(overview.cards) if overview.cards else "",
@@ -176,7 +176,8 @@ def show_report(request: Request) -> Response:
     page = open_page(request)
     if isinstance(page, Response):
         return page
-    own, lang, links = find_view(page.run.study), page.words.lang, Links(workbook="files/report.xlsx")
+    own, lang = find_view(page.run.study, within=page.view.within), page.words.lang
+    links = Links(workbook="files/report.xlsx")
     return HTMLResponse(
         PICTURES.find(
             (*own.key, "report", lang), lambda: render_page(own.document, lang, assets=ASSETS, links=links)

@@ -15,6 +15,7 @@ from pathlib import Path
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
@@ -89,7 +90,7 @@ def create_app(workspace: Workspace, access: Access, *, most_upload: int = MOST_
     app = Starlette(
         lifespan=live,
         routes=[*ROUTES, *start.ROUTES, *plan.ROUTES],
-        exception_handlers={Exception: show_error, RekkaError: show_error, 404: show_error},
+        exception_handlers=dict.fromkeys((HTTPException, RekkaError, Exception), show_error),
     )
     app.router.default = LaterPages(app)
     app.state.workspace, app.state.access, app.state.queue = workspace, access, queue
@@ -100,9 +101,10 @@ def create_app(workspace: Workspace, access: Access, *, most_upload: int = MOST_
 
 def serve(folder: Path, *, port: int = 0, on_ready: Callable[[str], None], open_browser: bool = True) -> None:
     """Serve a workspace until it is stopped; ``on_ready`` is told the address."""
-    with listen(port) as listening, hold(folder):
+    workspace = Workspace(folder)
+    with listen(port) as listening, hold(workspace.folder):
         access = Access(listening.getsockname()[1])
-        app = create_app(Workspace(folder), access)
+        app = create_app(workspace, access)
         config = uvicorn.Config(
             app,
             log_level="warning",

@@ -76,7 +76,6 @@ def _render_what_if(page: ResultsPage) -> Response:
     return render(
         page.request,
         "results_what_if.html",
-        block="answer",
         **page.common(),
         possible=True,
         notices=notices,

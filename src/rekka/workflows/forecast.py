@@ -372,7 +372,7 @@ def reopen_forecast(run: str | Path, on_progress: OnProgress = say_nothing) -> I
     if stored.sources != _digest(inventory):
         raise InputError(
             f"The forecast in {folder.name} is of {Path(stored.inventory).name}, which is not there any more or "
-            f"is not the table of the study. Make it again with rekka forecast {folder.name} TABLE."
+            "is not the table of the study. Make it again with rekka forecast."
         )
     return _forecast_as(stored, models, inventory, _allow(study), on_progress)
 
