@@ -531,7 +531,7 @@ TABLE: list[tuple[str, str, list[tuple[str, ...]]]] = [
         "fleet/store.py",
         "tests/fleet/test_forecast_store.py",
         [
-            ("if name not in names:\n                (self.folder", "if False:\n                (self.folder"),
+            ("if name not in names:\n                remove_file(", "if False:\n                remove_file("),
             ("if made and not is_forecast(folder):", "if made:"),
         ],
     ),

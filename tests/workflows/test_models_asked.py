@@ -10,8 +10,8 @@ from study_cases import draw_rows
 
 import rekka
 from rekka.core.errors import BadOption, RunFolderError
+from rekka.core.validation import read_day
 from rekka.fleet.document import load_forecast
-from rekka.workflows.forecast import read_day
 
 CASES = ("Deck slab", "Pier")
 
@@ -179,9 +179,12 @@ def test_wrong_options_of_a_forecast_raise(fits, options):
         rekka.forecast_inventory(fits, members("Pier"), **options)
 
 
-def test_a_year_is_its_first_day():
-    assert str(read_day("2030")) == "2030-01-01"
-    assert str(read_day("2030-03-31")) == "2030-03-31"
+def test_a_year_is_its_first_or_last_day():
+    assert str(read_day("--from", "2030", "-01-01")) == "2030-01-01"
+    assert str(read_day("--until", "2030", "-12-31")) == "2030-12-31"
+    assert str(read_day("--from", "2030-03-31", "-01-01")) == "2030-03-31"
+    with pytest.raises(BadOption, match="--from is 'soon'; a date such as 2008-12-31 or a year"):
+        read_day("--from", "soon", "-01-01")
 
 
 def test_models_of_a_study_are_those_it_chose():
