@@ -121,7 +121,7 @@ def test_forecast_json_is_read_back(tmp_path):
     assert (found.members, found.horizon, found.source) == (11, 3, "models")
     assert [risk.rank for risk in found.risks] == [1, 2, 3]
     assert len(found.risks[0].reached) == len(found.shown) == 2
-    assert found.network_frame.height == len(found.network) == 4 * 5
+    assert len(found.network) == 4 * 5
     assert [(one.reason, one.count, one.what) for one in found.aside] == [
         ("traffic_mean is missing", 1, "members")
     ]

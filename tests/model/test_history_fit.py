@@ -14,14 +14,23 @@ from rekka.core.errors import InputError
 from rekka.model import history_fit
 from rekka.model.certificate import Verdict
 from rekka.model.clock import Clock
-from rekka.model.elements import read_elements
+from rekka.model.elements import Elements, read_elements
 from rekka.model.fit import Fit, Options, fit_rows
 from rekka.model.histories import Chain
-from rekka.model.history_fit import fit_histories
+from rekka.model.history_fit import fit_observed_histories
+from rekka.model.history_passes import HeldBlocks, observe_histories
 from rekka.model.inputs import weigh_dates
-from rekka.model.likelihood import Rows
+from rekka.model.likelihood import Rows, count_threads
 
 PATTERN = np.eye(4) + np.diag([1, 1, 0], 1) + np.diag([1, 1, 0], -1)
+
+
+def fit_histories(
+    rows: Chain, covariates: tuple[str, ...], options: Options, elements: Elements, clock: Clock, **more: Any
+) -> Fit:
+    """Fit rows in memory."""
+    blocks = HeldBlocks((rows,), count_threads(options.threads))
+    return fit_observed_histories(observe_histories(blocks, covariates, clock), options, elements, **more)
 
 
 def simulate(

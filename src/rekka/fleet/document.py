@@ -244,11 +244,6 @@ class ForecastFile(_Part):
         """Last year of the forecast."""
         return self.asked.years
 
-    @property
-    def network_frame(self) -> pl.DataFrame:
-        """Table of the totals."""
-        return pl.DataFrame([part.model_dump() for part in self.network], infer_schema_length=None)
-
 
 def describe_fleet(
     fleet: Fleet,

@@ -26,21 +26,17 @@ from rekka.model.certificate import (
     Verdict,
     describe_condition,
 )
-from rekka.model.clock import Clock
 from rekka.model.coordinates import Coordinates, Layout, in_orthonormal
 from rekka.model.elements import Elements, count_nodes
 from rekka.model.family import find_family
 from rekka.model.fit import Fit, Options, lay_out, one_blas_thread
-from rekka.model.histories import Chain
 from rekka.model.history_passes import (
-    HeldBlocks,
     HistoryObservations,
     SummedHistories,
-    observe_histories,
 )
 from rekka.model.history_starts import find_starts, find_warm_starts
 from rekka.model.inference import Inference, native_units
-from rekka.model.likelihood import Evaluation, count_threads
+from rekka.model.likelihood import Evaluation
 from rekka.model.records import Records
 from rekka.model.solvers import Outcome, Stop, solve_newton, step_within, timed
 from rekka.model.survey import PERCENTILES, Survey
@@ -345,31 +341,6 @@ class Summit:
     def boundaries(self) -> list[int]:
         """Places of the parameters that are at a boundary."""
         return [int(place) for place in np.flatnonzero(~self.free)]
-
-
-def fit_histories(
-    rows: Chain,
-    covariates: tuple[str, ...],
-    options: Options,
-    elements: Elements,
-    clock: Clock,
-    *,
-    groups: Sequence[str] | None = None,
-    clustered: bool = False,
-    date: str | None = None,
-    warm: Sequence[Fit] = (),
-) -> Fit:
-    """Fit checked rows in memory; ``groups`` are the names of the bridges, by number.
-
-    ``clustered`` asks for standard errors clustered by bridge: those of a model without frailty. ``warm`` are
-    earlier fits to start from (``history_starts``).
-    """
-    check_history_options(options)
-    blocks = HeldBlocks(
-        (rows._replace(names=None if groups is None else tuple(groups)),), count_threads(options.threads)
-    )
-    observed = observe_histories(blocks, covariates, clock)
-    return fit_observed_histories(observed, options, elements, clustered=clustered, date=date, warm=warm)
 
 
 def fit_observed_histories(
