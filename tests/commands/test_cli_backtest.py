@@ -15,6 +15,7 @@ import rekka
 from rekka.cli import app
 from rekka.data.nbi import NEEDED
 from rekka.fleet.backtest import load_backtest
+from rekka.report.terminal import backtests as terminal
 
 
 def words(text: str) -> str:
@@ -49,6 +50,15 @@ def test_the_answer_comes_first(folder, tmp_path):
     assert f"Found at rating d or worse: {total['observed']:,} visits; expected: {total['expected']:,.0f}" in first
     assert f"(95% prediction interval: {ends})" in first
     assert f"More: rekka show {tmp_path / 'out'} (" in done.stdout
+
+
+@pytest.mark.parametrize(("observed", "said"), [(30, True), (50, False), (70, False)])
+def test_forecasts_that_are_too_high_may_lack_repairs(observed, said):
+    total = {"observed": observed, "expected": 50.0, "inside": observed == 50}
+    one = terminal.TestedComponent("Deck", None, True, 90, 0.2, 0.3, {"low": -0.2, "high": -0.1}, total, ())
+    actions = " ".join(terminal._list_actions([one]))
+    assert ("Repairs that nobody recorded make forecasts too high: rekka repairs TABLE" in actions) == said
+    assert ("upper limits" in actions) == said
 
 
 def test_what_a_person_is_told(folder, tmp_path):

@@ -208,6 +208,8 @@ def _list_actions(tested: list[TestedComponent]) -> Iterator[str]:
     for kind, names in (("high", many), ("low", few)):
         if names:
             yield WORDS.format(say(f"terminal.backtest.do_{kind}{alone}", names=names))
+    if many:
+        yield WORDS("terminal.backtest.do_repairs")
     not_better = [one.case for one in tested if one.verdict != BETTER]
     if plain and (many or few or not_better):
         yield WORDS("terminal.backtest.do_models")
