@@ -14,8 +14,8 @@ from rich.padding import Padding
 
 from rekka.core.columns import rows_of
 from rekka.core.errors import count_of
-from rekka.report.document import Answer, CasePart, FloorPart, MethodPart
-from rekka.report.summarize import describe_case, list_methods
+from rekka.report.document import Answer, CalibrationPart, CasePart, FloorPart, MethodPart
+from rekka.report.summarize import describe_calibration, describe_case, list_methods
 from rekka.report.tables.cells import Spec, counted, estimate, span
 from rekka.report.terminal.parts import explain, print_list, print_plain
 from rekka.report.terminal.tables import NOTHING, SELECTED, WORDS, print_rows, print_texts, print_view, show, texts
@@ -167,6 +167,27 @@ def print_elements(console: Console, study: Study) -> None:
     """Elements of histories that were chosen, and their test on the last years."""
     for one in study.elements:
         print_plain(console, f"{one.summary}\n")
+
+
+def print_calibration(console: Console, study: Study) -> None:
+    """Whether the forecasts of what was chosen come true on its training rows; the test takes seconds a case."""
+    chosen = [choice for choice in study.choices if choice.chosen is not None]
+    found = [
+        describe_calibration(study, one.preset, one.case, study.calibration(one.case, one.preset))
+        for one in chosen
+    ]
+    print_rows(
+        console,
+        "Model check: the chosen models on their training rows",
+        CalibrationPart,
+        "case preset method rows moves_observed moves_expected p_value at_floor_share",
+        rows=found,
+        note="moves: rows that left their rating, and how many were expected to. p: of counts by start rating, "
+        "end rating and interval like these or farther off, were the model right (by simulation).",
+    )
+    print_remarks(
+        console, [f"{one.case} ({one.preset}): {cause}".rstrip(".") for one in found for cause in one.causes]
+    )
 
 
 def describe_losses(trials: pl.DataFrame) -> str:
