@@ -18,7 +18,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "rekka
 exclude_patterns = ["_site"]
 root_doc = "index"
 language = "en"
-navigation = {  # pages as people come; one that is not there is left out
+navigation = {  # pages as people come
     "Start": ["start-engineer", "start-statistician", "start-researcher"],
     "Guides": [
         "quickstart",
@@ -31,6 +31,7 @@ navigation = {  # pages as people come; one that is not there is left out
         "report",
         "app",
         "cluster",
+        "windows",
     ],
     "Examples": ["example-ontario", "example-paper", "example-family"],
     "Reference": ["reference", "cli", "checks", "study", "policy", "changelog"],

@@ -28,8 +28,7 @@ def add_navigation(app: Sphinx, docname: str, source: list[str]) -> None:
     """Append the tables of contents to the first page, and make links that leave docs/ readable in the site."""
     if docname == app.config.root_doc:
         for caption, pages in app.config.navigation.items():
-            there = [page for page in pages if (Path(app.srcdir) / f"{page}.md").exists()]
-            source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(there) + "\n```\n"
+            source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(pages) + "\n```\n"
     above = "../" * (docname.count("/") + 1)
     source[0] = source[0].replace(f"]({above}CHANGELOG.md", f"]({above[3:]}{CHANGELOG}.md")
     source[0] = source[0].replace(f"]({above}README.md", f"]({above[3:]}{app.config.root_doc}.md")
@@ -37,7 +36,9 @@ def add_navigation(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = re.sub(r"\[(!\[[^\]]*\]\(([^)]+)\))\]\(\2\)", r"\1", source[0])
     # other files are in the source tree and not in the site: their names stay, without a link
     source[0] = re.sub(
-        rf"\[([^\]]*)\]\({re.escape(above)}((?:benchmarks|tests|src)/[^)]*)\)", r"\1 (`\2`)", source[0]
+        rf"\[([^\]]*)\]\({re.escape(above)}((?:benchmarks/|tests/|src/|CONTRIBUTING\.md)[^)]*)\)",
+        r"\1 (`\2`)",
+        source[0],
     )
 
 
