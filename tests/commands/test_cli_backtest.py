@@ -4,6 +4,7 @@ import datetime as dt
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ import rekka
 from rekka.cli import app
 from rekka.data.nbi import NEEDED
 from rekka.fleet.backtest import load_backtest
+from rekka.report.terminal import backtests
 
 
 def words(text: str) -> str:
@@ -68,6 +70,27 @@ def test_what_a_person_is_told(folder, tmp_path):
     assert f"Written: {tmp_path / 'out'} (scores.csv, totals.csv" in said
     names = {file.name for file in (tmp_path / "out").iterdir()}
     assert names == {"scores.csv", "totals.csv", "lost.csv", "cases.csv", "forecasts.parquet", "backtest.json"}
+
+
+@pytest.mark.parametrize(
+    ("low", "choices", "advice"),
+    [
+        (
+            -0.02,
+            (),
+            ["The forecasts held. Fit this model to all records: rekka fit TABLE --out models with the same"],
+        ),
+        (-0.01, (), ["Let rekka choose the model: rekka backtest ... --models auto"]),
+        (-0.01, ("chosen by --models auto",), []),
+    ],
+)
+def test_what_to_do_next(low, choices, advice):
+    """Nobody is asked to let rekka choose the model who has done so, or to fit another one than was tested."""
+    difference = {"low": low, "high": low + 0.015}
+    one = backtests.TestedComponent("Pier", None, True, 10, 0.2, 0.21, difference, None, ())
+    told = list(backtests._list_actions(SimpleNamespace(choices=choices), [one]))
+    assert len(told) == len(advice)
+    assert all(line.startswith(start) for line, start in zip(told, advice, strict=True))
 
 
 def test_files_hold_what_was_shown(folder, tmp_path):
