@@ -187,6 +187,12 @@ class TestContainer:
             "rekka demo"
         )
 
+    def test_any_user_finds_the_kernels_compiled(self):
+        """Numba passes by a folder that cannot be written, and each start would compile again."""
+        demo = next(what for step, what in self.STEPS if step == "RUN" and what.startswith("rekka demo"))
+        assert dict(self.STEPS)["ENV"] == "NUMBA_CACHE_DIR=/kernels"
+        assert demo.endswith("chmod -R a+rwX /kernels/*")
+
     def test_it_publishes_no_port(self):
         assert "EXPOSE" not in dict(self.STEPS)
         assert not re.search(r"docker run.* (-p|--publish)\b|0\.0\.0\.0", read("Dockerfile"))
