@@ -1,6 +1,8 @@
 """What is published: metadata, licences, the files around the package. Building and installing it: make dist."""
 
+import os
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from distribution import (
     find_commands,
     find_faults,
     find_machine,
+    find_python,
     find_tracked,
     find_unlisted,
     is_page,
@@ -153,6 +156,19 @@ class TestLookingIntoAWheel:
     )
     def test_a_page_that_was_cut_short(self, content, whole):
         assert is_page(content) is whole
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pyenv of this kind")
+def test_a_python_that_pyenv_has_switched_off_is_found(tmp_path, monkeypatch):
+    version = "{}.{}".format(*sys.version_info[:2])
+    place = tmp_path / "versions" / f"{version}.0" / "bin"
+    place.mkdir(parents=True)
+    (place / "python").symlink_to(sys.executable)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "executable", "none")
+    assert find_python(version) == str(place / "python")
+    assert find_python("3.99") is None
 
 
 def test_the_package_names_no_machine():
