@@ -79,6 +79,12 @@ def split_words(text: str) -> Iterator[str]:
             yield word
 
 
+def leave_out_of_search(app: Sphinx, doctree: nodes.document) -> None:
+    """Leave the changelog out of the search: it has every word, and came before the page that explains one."""
+    if app.env.docname == CHANGELOG:
+        app.env.metadata[CHANGELOG]["no-search"] = ""
+
+
 # --- Japanese pages
 
 _THEME = {
@@ -229,6 +235,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_search_language(SearchBoth)
     app.connect("source-read", add_navigation)
     app.connect("source-read", show_script)
+    app.connect("doctree-read", leave_out_of_search, priority=900)  # after the metadata of the page are read
     app.connect("autodoc-process-docstring", prepare_docstring, priority=100)
     app.connect("autodoc-process-docstring", restore_property, priority=900)
     app.connect("autodoc-skip-member", skip_inherited)
