@@ -4,7 +4,6 @@ import datetime as dt
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -16,7 +15,7 @@ import rekka
 from rekka.cli import app
 from rekka.data.nbi import NEEDED
 from rekka.fleet.backtest import load_backtest
-from rekka.report.terminal import backtests
+from rekka.report.terminal import backtests as terminal
 
 
 def words(text: str) -> str:
@@ -73,22 +72,22 @@ def test_what_a_person_is_told(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("low", "choices", "advice"),
+    ("low", "chosen", "advice"),
     [
         (
             -0.02,
-            (),
+            True,
             ["The forecasts held. Fit this model to all records: rekka fit TABLE --out models with the same"],
         ),
-        (-0.01, (), ["Let rekka choose the model: rekka backtest ... --models auto"]),
-        (-0.01, ("chosen by --models auto",), []),
+        (-0.01, False, ["Let rekka choose the model: rekka backtest ... --models auto"]),
+        (-0.01, True, []),
     ],
 )
-def test_what_to_do_next(low, choices, advice):
+def test_what_to_do_next(low, chosen, advice):
     """Nobody is asked to let rekka choose the model who has done so, or to fit another one than was tested."""
     difference = {"low": low, "high": low + 0.015}
-    one = backtests.TestedComponent("Pier", None, True, 10, 0.2, 0.21, difference, None, ())
-    told = list(backtests._list_actions(SimpleNamespace(choices=choices), [one]))
+    one = terminal.TestedComponent("Pier", None, True, 10, 0.2, 0.21, difference, None, ())
+    told = list(terminal._list_actions([one], chosen=chosen))
     assert len(told) == len(advice)
     assert all(line.startswith(start) for line, start in zip(told, advice, strict=True))
 

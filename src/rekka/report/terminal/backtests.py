@@ -73,7 +73,7 @@ def print_backtest_brief(console: Console, found: Backtest) -> None:
     if len(tested) > 1:
         console.print()
         _print_table(console, found, tested)
-    print_numbered(console, WORDS("terminal.what_to_do"), list(_list_actions(found, tested)))
+    print_numbered(console, WORDS("terminal.what_to_do"), list(_list_actions(tested, chosen=bool(found.choices))))
 
 
 def _list_tested(found: Backtest) -> Iterator[TestedComponent]:
@@ -200,16 +200,16 @@ def _print_table(console: Console, found: Backtest, tested: list[TestedComponent
     print_texts(console, "", heads, lines, note, left=(0, 2 + chosen, *([1] if chosen else [])))
 
 
-def _list_actions(found: Backtest, tested: list[TestedComponent]) -> Iterator[str]:
-    """Actions that follow from the result."""
+def _list_actions(tested: list[TestedComponent], *, chosen: bool = False) -> Iterator[str]:
+    """Actions that follow from the result; ``chosen``: the backtest chose the models itself."""
     many, few = ([one.case for one in tested if one.outcome == kind] for kind in (MANY, FEW))
-    chosen = found.choices or any(one.elements for one in tested)
+    plain = not chosen and not any(one.elements for one in tested)
     alone = "_alone" if len(tested) == 1 else ""
     for kind, names in (("high", many), ("low", few)):
         if names:
             yield WORDS.format(say(f"terminal.backtest.do_{kind}{alone}", names=names))
     not_better = [one.case for one in tested if one.verdict != BETTER]
-    if not chosen and (many or few or not_better):
+    if plain and (many or few or not_better):
         yield WORDS("terminal.backtest.do_models")
     if any(one.verdict == WORSE for one in tested):
         worse = [one.case for one in tested if one.verdict == WORSE]
