@@ -22,8 +22,9 @@ RUN pip install --no-cache-dir ".[app]" \
     && mkdir -m 1777 /kernels /data
 ENV NUMBA_CACHE_DIR=/kernels
 USER 10001
-# compiles the kernels, and shows that what was installed works
-RUN rekka demo --folder /tmp/demo && rm -r /tmp/demo
+# compiles the kernels, and shows that what was installed works; numba takes kept kernels only from folders that can be
+# written, and --user names any user
+RUN rekka demo --folder /tmp/demo && rm -r /tmp/demo && chmod -R a+rwX /kernels/*
 WORKDIR /data
 ENTRYPOINT ["rekka"]
 CMD ["--help"]

@@ -61,6 +61,7 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_param = False
 nitpicky = True
+smartquotes = False  # an option --folder keeps its two signs
 
 html_theme = "furo"
 html_title = f"rekka {release}"

@@ -39,7 +39,8 @@ def section(name: str, command: Any) -> str:
             else option.metavar or option.name.upper()
         )
         metavar = f" {option.metavar}" if option.metavar and is_flag else ""
-        default = f" Default: {option.default}." if is_flag and option.default not in (None, False, [], ()) else ""
+        shown = option.opts[0] if option.default is True else option.default
+        default = f" Default: {shown}." if is_flag and shown not in (None, False, [], ()) else ""
         lines.append(f"| `{name}{metavar}` | {option.help}{default} |")
     return "\n".join(lines)
 

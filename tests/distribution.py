@@ -120,8 +120,9 @@ def build(place: Path) -> tuple[Path, Path, Path]:
 
 
 def find_python(version: str) -> str | None:
-    """The Python of a version that runs here; a name on the path may be of one that is switched off."""
-    for name in (f"python{version}", sys.executable):
+    """The Python of a version that runs here; a name on the path may be of one that is switched off, as by pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for name in (f"python{version}", sys.executable, *sorted(map(str, pyenv.glob(f"{version}.*/bin/python")))):
         found = shutil.which(name)
         code = "import sys; print('%d.%d' % sys.version_info[:2])"
         if found and subprocess.run([found, "-c", code], capture_output=True, text=True).stdout.strip() == version:

@@ -23,7 +23,9 @@ from rekka.study.plan import read_plan
 from rekka.study.trial import run_trial
 from version_files import COLUMNS, CONFIRMED, FILES, TRIAL
 
-VERSIONS = ["0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "0.9.0", "0.10.0", "0.11.0"]
+VERSIONS = sorted(
+    (folder.name for folder in FILES.iterdir() if folder.is_dir()), key=lambda name: [*map(int, name.split("."))]
+)
 WITH_FORECASTS = VERSIONS[2:]
 CASES = ["Deck slab", "Main girder"]
 
@@ -40,6 +42,12 @@ def call(*args) -> str:
 
 def expected_of(version: str) -> dict:
     return json.loads((FILES / version / "expected.json").read_text())
+
+
+def test_every_version_has_left_its_files():
+    """For a release: python tests/version_files.py."""
+    assert VERSIONS[:3] == ["0.4.0", "0.5.0", "0.6.0"]
+    assert rekka.__version__ in VERSIONS
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """What is published: metadata, licences, the files around the package. Building and installing it: make dist."""
 
+import os
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from distribution import (
     find_commands,
     find_faults,
     find_machine,
+    find_python,
     find_tracked,
     find_unlisted,
     is_page,
@@ -155,6 +158,19 @@ class TestLookingIntoAWheel:
         assert is_page(content) is whole
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pyenv of this kind")
+def test_a_python_that_pyenv_has_switched_off_is_found(tmp_path, monkeypatch):
+    version = "{}.{}".format(*sys.version_info[:2])
+    place = tmp_path / "versions" / f"{version}.0" / "bin"
+    place.mkdir(parents=True)
+    (place / "python").symlink_to(sys.executable)
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr(sys, "executable", "none")
+    assert find_python(version) == str(place / "python")
+    assert find_python("3.99") is None
+
+
 def test_the_package_names_no_machine():
     if not (ROOT / ".git").exists():
         pytest.skip("not in a git checkout")
@@ -186,6 +202,12 @@ class TestContainer:
         assert next(what for step, what in self.STEPS[steps.index("USER") :] if step == "RUN").startswith(
             "rekka demo"
         )
+
+    def test_any_user_finds_the_kernels_compiled(self):
+        """Numba passes by a folder that cannot be written, and each start would compile again."""
+        demo = next(what for step, what in self.STEPS if step == "RUN" and what.startswith("rekka demo"))
+        assert dict(self.STEPS)["ENV"] == "NUMBA_CACHE_DIR=/kernels"
+        assert demo.endswith("chmod -R a+rwX /kernels/*")
 
     def test_it_publishes_no_port(self):
         assert "EXPOSE" not in dict(self.STEPS)

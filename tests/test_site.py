@@ -149,6 +149,7 @@ def test_the_search_works_without_a_network(site, browser, search, query, page):
         window.locator(".sidebar-search").press("Enter")
         found = window.locator("#search-results").get_by_role("link", name=page, exact=True).first
         found.wait_for()
+        assert "Changelog" not in window.locator("#search-results").inner_text()
         assert window.url.split("?")[0].endswith(f"{search}.html")
         found.click()
         assert window.locator("h1").first.inner_text().startswith(page)

@@ -36,7 +36,9 @@ def add_navigation(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = re.sub(r"\[(!\[[^\]]*\]\(([^)]+)\))\]\(\2\)", r"\1", source[0])
     # other files are in the source tree and not in the site: their names stay, without a link
     source[0] = re.sub(
-        rf"\[([^\]]*)\]\({re.escape(above)}((?:benchmarks|tests|src)/[^)]*)\)", r"\1 (`\2`)", source[0]
+        rf"\[([^\]]*)\]\({re.escape(above)}((?:benchmarks/|tests/|src/|CONTRIBUTING\.md)[^)]*)\)",
+        r"\1 (`\2`)",
+        source[0],
     )
 
 
@@ -75,6 +77,12 @@ def split_words(text: str) -> Iterator[str]:
             yield from (word[i : i + 2] for i in range(len(word) - 1))
         else:
             yield word
+
+
+def leave_out_of_search(app: Sphinx, doctree: nodes.document) -> None:
+    """Leave the changelog out of the search: it has every word, and came before the page that explains one."""
+    if app.env.docname == CHANGELOG:
+        app.env.metadata[CHANGELOG]["no-search"] = ""
 
 
 # --- Japanese pages
@@ -227,6 +235,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_search_language(SearchBoth)
     app.connect("source-read", add_navigation)
     app.connect("source-read", show_script)
+    app.connect("doctree-read", leave_out_of_search, priority=900)  # after the metadata of the page are read
     app.connect("autodoc-process-docstring", prepare_docstring, priority=100)
     app.connect("autodoc-process-docstring", restore_property, priority=900)
     app.connect("autodoc-skip-member", skip_inherited)

@@ -80,6 +80,27 @@ def test_what_a_person_is_told(folder, tmp_path):
     assert names == {"scores.csv", "totals.csv", "lost.csv", "cases.csv", "forecasts.parquet", "backtest.json"}
 
 
+@pytest.mark.parametrize(
+    ("low", "chosen", "advice"),
+    [
+        (
+            -0.02,
+            True,
+            ["The forecasts held. Fit this model to all records: rekka fit TABLE --out models with the same"],
+        ),
+        (-0.01, False, ["Let rekka choose the model: rekka backtest ... --models auto"]),
+        (-0.01, True, []),
+    ],
+)
+def test_what_to_do_next(low, chosen, advice):
+    """Nobody is asked to let rekka choose the model who has done so, or to fit another one than was tested."""
+    difference = {"low": low, "high": low + 0.015}
+    one = terminal.TestedComponent("Pier", None, True, 10, 0.2, 0.21, difference, None, ())
+    told = list(terminal._list_actions([one], chosen=chosen))
+    assert len(told) == len(advice)
+    assert all(line.startswith(start) for line, start in zip(told, advice, strict=True))
+
+
 def test_files_hold_what_was_shown(folder, tmp_path):
     done = call("backtest", folder, *OPTIONS, "--only", "Bearing", "--only", "Pier", "--out", tmp_path, "--json")
     assert done.exit_code == 0, done.stderr

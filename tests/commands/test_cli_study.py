@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import rekka
 from rekka.cli import app
+from rekka.commands.show import SECTIONS
 from rekka.report.overview import list_components, make_overview, name_level
 from rekka.report.terminal.tables import WORDS
 
@@ -176,6 +177,15 @@ def test_show_has_every_table(finished):
     assert "What to look at" not in one.stdout
     found = json.loads(call("show", out, "--json").stdout)
     assert len(found["trials"]) == 24
+
+
+def test_show_prints_the_section_that_is_asked_for(finished):
+    out, _ = finished
+    for section in SECTIONS:
+        done = call("show", out, "--section", section)
+        assert done.exit_code == 0, f"{section}: {done.stderr or done.exception}"
+    said = call("show", out, "--section", "calibration").stdout
+    assert "Model check: the chosen models on their training rows" in said
 
 
 def test_show_refuses_what_is_no_run(tmp_path):

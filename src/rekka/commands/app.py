@@ -24,7 +24,7 @@ def app(
         int, typer.Option("--port", min=0, max=65535, help="Port on this machine; 0 takes a free one.")
     ] = 0,
     open_browser: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the browser (the default), or only print the address.")
+        bool, typer.Option("--open/--no-open", help="Open the browser, or only print the address.")
     ] = True,
 ) -> None:
     """Open a page in the browser: drop a table, see how it was read, get the report, ask what if.

@@ -26,7 +26,9 @@ def demo(
 ) -> None:
     """Simulate an inventory, compare four scalings in ten components under both presets, and write the report.
 
-    Example: rekka demo --folder demo
+    For example:
+
+      rekka demo --folder demo
     """
     from rekka.study.run_folder import clear_run
     from rekka.study.runner import RunOptions

@@ -83,7 +83,22 @@ def _print_section(console: Console, name: str, study: Study, run: Path) -> None
 
         print_overview(console, rekka.make_report(study, calibrate=False).document, run=run)
     else:
-        getattr(terminal, f"print_{name}")(console, study)
+        printers = {
+            "all": terminal.print_all,
+            "reading": terminal.print_reading,
+            "cases": terminal.print_cases,
+            "methods": terminal.print_methods,
+            "selection": terminal.print_selection,
+            "verdicts": terminal.print_verdicts,
+            "confirmation": terminal.print_confirmation,
+            "elements": terminal.print_elements,
+            "calibration": terminal.print_calibration,
+            "trials": terminal.print_trials,
+            "floor": terminal.print_floor,
+            "presets": terminal.print_presets,
+            "hypotheses": terminal.print_hypotheses,
+        }
+        printers[name](console, study)
 
 
 def _show_other(path: Path, *, as_json: bool) -> bool:

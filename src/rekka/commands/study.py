@@ -62,7 +62,7 @@ def compare(
     plan: dict[str, Any],
     asked: options.Asked,
     report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write report.html into the run folder (the default).")
+        bool, typer.Option("--report/--no-report", help="Write report.html into the run folder.")
     ] = True,
     verbose: options.Verbose = False,
     as_json: options.AsJson = False,

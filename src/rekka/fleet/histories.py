@@ -23,9 +23,7 @@ IDENTITY = ("bridge_id", "member", "history")  # columns that identify a history
 TIMES = ("date_1", "visit_1")  # columns by which the rows of a history are in order
 REPAIRED = "improves without explanation"
 MANY = 5  # groups and bridges named in a message
-NO_TEST = (
-    "The test of fit is not made for models of histories; judge them by later visits (docs/histories.md says how)."
-)
+NO_TEST = "The test of fit is not made for models of histories; rekka backtest judges them by later visits."
 NO_WEIGHTED_TEST = (
     "The test of fit is not made with a half-life: weighted rows do not have the frequencies of the model."
 )

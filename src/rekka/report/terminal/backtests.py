@@ -73,7 +73,7 @@ def print_backtest_brief(console: Console, found: Backtest) -> None:
     if len(tested) > 1:
         console.print()
         _print_table(console, found, tested)
-    print_numbered(console, WORDS("terminal.what_to_do"), list(_list_actions(tested)))
+    print_numbered(console, WORDS("terminal.what_to_do"), list(_list_actions(tested, chosen=bool(found.choices))))
 
 
 def _list_tested(found: Backtest) -> Iterator[TestedComponent]:
@@ -200,10 +200,10 @@ def _print_table(console: Console, found: Backtest, tested: list[TestedComponent
     print_texts(console, "", heads, lines, note, left=(0, 2 + chosen, *([1] if chosen else [])))
 
 
-def _list_actions(tested: list[TestedComponent]) -> Iterator[str]:
-    """Actions that follow from the result."""
+def _list_actions(tested: list[TestedComponent], *, chosen: bool = False) -> Iterator[str]:
+    """Actions that follow from the result; ``chosen``: the backtest chose the models itself."""
     many, few = ([one.case for one in tested if one.outcome == kind] for kind in (MANY, FEW))
-    plain = not any(one.elements for one in tested)
+    plain = not chosen and not any(one.elements for one in tested)
     alone = "_alone" if len(tested) == 1 else ""
     for kind, names in (("high", many), ("low", few)):
         if names:
