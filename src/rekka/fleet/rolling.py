@@ -146,6 +146,13 @@ def read_models(asked: str | Sequence[str]) -> tuple[str, ...] | None:
     found = []
     for name in names:
         parts = [part.strip() for part in str(name).split(JOIN)]
+        if AUTO in parts:
+            raise BadOption(
+                f"models has {AUTO!r} beside others, and {AUTO} builds the model up by itself. Give {AUTO} alone, "
+                f"or the models to compare, of {PLAIN} and {', '.join(ELEMENTS)}, such as errors,errors+trend.",
+                option="models",
+                value=name,
+            )
         for part in parts:
             if part not in ELEMENTS and not (part == PLAIN and len(parts) == 1):
                 known = (AUTO, PLAIN, *ELEMENTS)
@@ -526,7 +533,8 @@ class ModelChoice:
             tried = ", ".join(map(describe_model, others))
             if not others:
                 return f"{self.case}: the plain model, the only one that was asked for ({where})."
-            return f"{self.case}: the plain model; none of {tried} is shown to forecast better ({where})."
+            none = f"none of {tried} is" if len(others) > 1 else f"{tried} is not"
+            return f"{self.case}: the plain model; {none} shown to forecast better ({where})."
         ends = self.difference.mean, self.difference.high, self.difference.low
         gain, low, high = (-100 * value / self.plain_rps for value in ends)
         return (
