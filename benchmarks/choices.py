@@ -167,10 +167,7 @@ def _to_days(years: pl.Series) -> pl.Series:
 def measure_table(situation: Situation, number: int) -> Record:
     """Draw a table and choose its model; a plain record of what was found."""
     clock, rows = process_time(), draw_transitions(situation, number)
-    last = rows["date_2"].max()
-    assert isinstance(last, dt.date)
-    settings = Settings(Cut(last), situation.covariates, Options(threads=1), ForecastOptions(NONE), far=True)
-    choice = choose_case(CASE, rows, settings, None, None, lambda *_: None)
+    choice = choose(rows, situation.covariates)
     return {
         "setting": situation.name,
         "number": number,
@@ -191,6 +188,14 @@ def measure_table(situation: Situation, number: int) -> Record:
         ],
         "seconds": _short(process_time() - clock),
     }
+
+
+def choose(rows: pl.DataFrame, covariates: Sequence[str]) -> rolling.ModelChoice:
+    """Choose the model of transitions, all of them its records, as ``rekka fit --models auto`` does."""
+    last = rows["date_2"].max()
+    assert isinstance(last, dt.date)
+    settings = Settings(Cut(last), tuple(covariates), Options(threads=1), ForecastOptions(NONE), far=True)
+    return choose_case(CASE, rows, settings, None, None, lambda *_: None)
 
 
 def _short(value: float | None) -> float | None:

@@ -353,14 +353,15 @@ class Rolling:
         return OriginScores(scores, why, fit)
 
     def support(self, name: str) -> float:
-        """Log-likelihood less the number of parameters, fitted to all rows up to the end; -inf without a fit."""
+        """Log-likelihood less the number of parameters, fitted to all rows up to the end; -inf without a maximum."""
         if name not in self.supports:
             self.on_fit(name, "the end of the records")
             known = [one.fit for (other, _), one in self.done.items() if other == name and one.fit is not None]
             try:
                 with quiet():
-                    found = _fit(self.train, self.origins[0].covariates, self.settings, name, known[:1]).inference
-                self.supports[name] = found.log_likelihood - found.degrees_of_freedom
+                    fit = _fit(self.train, self.origins[0].covariates, self.settings, name, known[:1])
+                support = fit.inference.log_likelihood - fit.inference.degrees_of_freedom
+                self.supports[name] = support if fit.certificate.certified else -math.inf
             except (InputError, ArithmeticError, ValueError):  # its forecasts stay as good as they are
                 self.supports[name] = -math.inf
         return self.supports[name]
