@@ -18,8 +18,8 @@ time, as long as they forecast better:
     5 RIVALS    where one is shown to be better, all that were tried at all origins are rivals, but for those that
                 are shown to forecast worse than the best, by 1 % or more: over a few years models of different
                 kinds can forecast alike. Of rivals fitted to the same rows, the one with the highest
-                log-likelihood less parameters is kept, fitted to all rows up to the end. When no element is kept,
-                the choice is made
+                log-likelihood less parameters, at a certified maximum of all rows up to the end, is kept. When no
+                element is kept, the choice is made
     6 WINDOW    where that is asked for, half-lives of the weights or recent years alone are compared alike
 
 Log loss cannot judge: the plain model gives improvements the probability 0. If the plain model is right, an
