@@ -307,7 +307,7 @@ def describe(found: Sequence[Verdict]) -> str:
     misses = [one.failure for one in found if one.failure]
     aims = (
         f"Aims: the plain model in {PLAIN_AIM:.0%} of tables where it is right, the right element in {AIM:.0%} of "
-        "tables drawn with exactly one; no aim was set for two, nor for one that is found in 0.5 % of visits or years."
+        "tables drawn with exactly one; no aim was set for two, nor for one in 0.5 % of visits or years."
     )
     return "\n\n".join(
         [

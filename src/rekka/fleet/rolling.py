@@ -353,7 +353,7 @@ class Rolling:
         return OriginScores(scores, why, fit)
 
     def support(self, name: str) -> float:
-        """Log-likelihood less the number of parameters, fitted to all rows up to the end; -inf without a maximum."""
+        """Log-likelihood less the number of parameters, at the maximum of all rows up to the end; -inf without."""
         if name not in self.supports:
             self.on_fit(name, "the end of the records")
             known = [one.fit for (other, _), one in self.done.items() if other == name and one.fit is not None]
