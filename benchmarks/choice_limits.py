@@ -1,4 +1,4 @@
-"""What could any rule tell apart in tables drawn with a frailty? ``python -m benchmarks.choice_limits``.
+"""What can no rule, or not this one, tell apart? ``python -m benchmarks.choice_limits``.
 
 Tables of 1,000 bridges that ``choices.py`` does not use. Followed from new: how often the true model, with a
 frailty, fits all records of a table better than one with a trend, which has as many parameters; no rule that asks
@@ -6,20 +6,27 @@ for better forecasts as well can find the frailty more often. First seen at ages
 members followed from age 0 (``first="new"``), beside the plain model with an effect of age; log-likelihoods of all
 visits but the first, given the first, and the forecast of P(4 or worse 30 years later) for a bridge that was rated
 1 until year 20, beside those of other models and the truth. Prints lines; nothing is stored.
+
+``--shared N`` instead chooses the models of N inventories of each setting of ``shocks.py``, in which the hazards
+of all bridges differ from year to year together and nothing else is wrong, and tests them for a trend (R615):
+bridges are no independent witnesses of a year.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from benchmarks.choices import MANY
+from benchmarks import shocks
+from benchmarks.choices import MANY, choose
 from benchmarks.simulated_histories import NEW, OLD, STATES, Setting, World, draw_inventory, forecast_poor
 from rekka import ExponentialHazardMarkovModel
+from rekka.evaluation.violations import TREND
 
 FIRST_NUMBER, TABLES = 100, 40
 GAP, VISITS = 5.0, 7
@@ -82,6 +89,22 @@ def compare_old(numbers: Sequence[int]) -> None:
     print(f"P(4 or worse): truth {forecast_poor(setting.world(drawn.last), GAP):.3f}, {', '.join(means)}")
 
 
+def compare_shared(numbers: Sequence[int]) -> None:
+    """Print what is chosen, and how often a trend is found, where all bridges are struck together."""
+    for setting in shocks.SETTINGS:
+        chosen, trends = Counter[str](), 0
+        for number in numbers:
+            rows = shocks.draw_rows(setting, number)
+            chosen[choose(rows, ["x"]).name] += 1
+            model = ExponentialHazardMarkovModel(covariates=["x"], threads=1)
+            found = model.fit(rows, rows["state_2"], groups=rows["bridge_id"]).find_violations(rows)
+            trends += any(one.name == TREND and one.found for one in found)
+        told = ", ".join(f"{name} {count}" for name, count in chosen.most_common())
+        print(
+            f"{setting.name}: of {len(numbers)} tables {told}; a trend found by the test in {trends}", flush=True
+        )
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print both comparisons."""
     parser = argparse.ArgumentParser(
@@ -90,9 +113,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--tables", type=int, default=TABLES, help="of each setting")
-    numbers = range(FIRST_NUMBER, FIRST_NUMBER + parser.parse_args(arguments).tables)
+    parser.add_argument("--shared", type=int, metavar="N", help="tables in which bridges are struck together")
+    options = parser.parse_args(arguments)
+    if options.shared:
+        return compare_shared(range(options.shared))
+    numbers = range(FIRST_NUMBER, FIRST_NUMBER + options.tables)
     compare_new(numbers)
     compare_old(numbers)
+    return None
 
 
 if __name__ == "__main__":

@@ -56,13 +56,15 @@ SECTION = "choices"
 class Situation:
     """What tables are drawn from, their bridges, and how many are drawn in a round.
 
-    With ``dated`` the age is a covariate of the tables although no hazard depends on it.
+    With ``dated`` the age is a covariate of the tables although no hazard depends on it. A ``weak`` element need
+    not be found: the plain model is nearly right.
     """
 
     setting: Setting
     bridges: int = BRIDGES
     a_round: int = 2
     dated: bool = False
+    weak: bool = False
 
     @property
     def title(self) -> str:
@@ -109,10 +111,10 @@ class Situation:
 
     @property
     def aim(self) -> float | None:
-        """Share of tables that should have a right model; None where there are two violations."""
+        """Share of tables that should have a right model; None where there are two violations, or a weak one."""
         if rolling.PLAIN in self.right:
             return PLAIN_AIM
-        return AIM if len(self.elements) == 1 else None
+        return AIM if len(self.elements) == 1 and not self.weak else None
 
 
 def list_situations() -> tuple[Situation, ...]:
@@ -129,6 +131,8 @@ def list_situations() -> tuple[Situation, ...]:
         Situation(Setting("errors 5 %", 2.0, 8, error=0.05)),
         Situation(Setting("errors 10 %", 2.0, 8, error=0.10)),
         Situation(Setting("errors 10 %, visits every 5 years", 5.0, 7, error=0.10)),
+        Situation(Setting("improvements 0.5 % a year", 2.0, 8, improvements=0.005), weak=True),
+        Situation(Setting("errors 0.5 %", 2.0, 8, error=0.005), weak=True),
         Situation(mended),
         Situation(mended, MANY),
         Situation(drifting),
@@ -167,10 +171,7 @@ def _to_days(years: pl.Series) -> pl.Series:
 def measure_table(situation: Situation, number: int) -> Record:
     """Draw a table and choose its model; a plain record of what was found."""
     clock, rows = process_time(), draw_transitions(situation, number)
-    last = rows["date_2"].max()
-    assert isinstance(last, dt.date)
-    settings = Settings(Cut(last), situation.covariates, Options(threads=1), ForecastOptions(NONE), far=True)
-    choice = choose_case(CASE, rows, settings, None, None, lambda *_: None)
+    choice = choose(rows, situation.covariates)
     return {
         "setting": situation.name,
         "number": number,
@@ -191,6 +192,14 @@ def measure_table(situation: Situation, number: int) -> Record:
         ],
         "seconds": _short(process_time() - clock),
     }
+
+
+def choose(rows: pl.DataFrame, covariates: Sequence[str]) -> rolling.ModelChoice:
+    """Choose the model of transitions, all of them its records, as ``rekka fit --models auto`` does."""
+    last = rows["date_2"].max()
+    assert isinstance(last, dt.date)
+    settings = Settings(Cut(last), tuple(covariates), Options(threads=1), ForecastOptions(NONE), far=True)
+    return choose_case(CASE, rows, settings, None, None, lambda *_: None)
 
 
 def _short(value: float | None) -> float | None:
@@ -298,7 +307,7 @@ def describe(found: Sequence[Verdict]) -> str:
     misses = [one.failure for one in found if one.failure]
     aims = (
         f"Aims: the plain model in {PLAIN_AIM:.0%} of tables where it is right, the right element in {AIM:.0%} of "
-        "tables drawn with exactly one; no aim was set for two."
+        "tables drawn with exactly one; no aim was set for two, nor for one in 0.5 % of visits or years."
     )
     return "\n\n".join(
         [

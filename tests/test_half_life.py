@@ -183,7 +183,7 @@ def test_only_rows_since_a_day_train(pairs: pl.DataFrame) -> None:
     assert found.notes == (f"{len(pairs) - len(late)} transitions that begin before 2008-01-01 left out.",)
     two = pl.concat([pairs, pairs.filter(pl.col("date_1") < day).with_columns(case=pl.lit("Deck"))])
     both = rekka.fit_components(two, covariates=AGE, since="2008-01-01", test_fit=False)
-    assert both.reasons == {"Deck": "no transition begins on 2008-01-01 or later."}
+    assert both.reasons == {"Deck": "no transition begins on 2008-01-01 or later; give an earlier day."}
     assert list(both.models) == ["Pier"]
     with pytest.raises(rekka.InputError, match="since is 'soon'"):
         rekka.fit_components(pairs, since="soon")

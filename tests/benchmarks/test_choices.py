@@ -29,6 +29,7 @@ def test_what_is_right_follows_from_the_draw():
     right = {one.setting.name: (one.right, one.aim) for one in SITUATIONS.values()}
     assert right["plain"] == (("plain",), choices.PLAIN_AIM)
     assert right["errors 5 %"] == (("errors",), choices.AIM)
+    assert right["errors 0.5 %"] == (("errors",), None)  # too weak to matter
     assert right["errors 5 %, improvements 3 %"] == (("errors+improvements",), None)
     assert right["ageing 0.03 a year, visits every 5 years"] == (("plain", "running"), choices.PLAIN_AIM)
 

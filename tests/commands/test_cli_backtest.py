@@ -245,3 +245,16 @@ def test_a_wider_band_for_errors_that_all_members_share(folder, tmp_path):
     refused = call("backtest", folder, "--until-visit", 3, "--shocks")
     assert refused.exit_code == 2
     assert "the moment is a round of inspections" in words(refused.stderr)
+
+
+def test_a_choice_that_is_stopped_says_what_is_kept_and_continues(folder, tmp_path, monkeypatch):
+    def stop(*asked, out, **options):
+        (out / "models").mkdir(parents=True)
+        (out / "models" / "bearing errors 2014-12-31 0.parquet").touch()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rekka, "backtest", stop)
+    home = tmp_path / "out"
+    done = call("backtest", folder, "--until", 2016, "--models", "auto", "--out", home)
+    kept = f"The forecasts made so far are kept in {home / 'models'}"
+    assert (done.exit_code, words(done.stderr)) == (130, f"Stopped. {kept}; the same command continues.")

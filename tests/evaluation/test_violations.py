@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy import linalg, special
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from benchmarks.simulated_histories import NEW, Setting, draw_inventory
@@ -147,6 +148,29 @@ def test_the_score_is_that_of_the_larger_model(plain):
     assert score.information == pytest.approx(left, rel=1e-6)
     assert abs(score.z) <= abs(U[-1] / np.sqrt(left)) * (1 + 1e-6)  # the variance is the larger of two
     assert abs(score.z) > 0.8 * abs(U[-1] / np.sqrt(left))
+
+
+def test_the_frailty_is_scored_by_the_part_of_its_likelihood_between_rows():
+    """Against the slope in phi, at 0, of quadratures over a gamma frailty of bridges, less those of their rows."""
+    rows = draw(Setting("frailty 0.5, from new", 5.0, 7, frailty=0.5, start=NEW), 30)
+    model = fit(rows)
+    pairs = PairedRows.of(model._fit, rows).pairs
+    term, _ = PairedRows.of(model._fit, rows).ahead
+    start, end, dt = pairs.rows.start, pairs.rows.end, pairs.rows.dt
+
+    def gain(phi, nodes=12):
+        """Log-likelihood of shared factors less that of a factor of its own for each row."""
+        eps, weight = special.roots_genlaguerre(nodes, 1 / phi - 1)
+        theta = np.append(np.exp(pairs.eta), np.zeros((start.size, 1)), axis=1)
+        Q = theta[:, :, None] * (np.eye(theta.shape[1], k=1) - np.eye(theta.shape[1])) * dt[:, None, None]
+        p = np.stack([linalg.expm(Q * factor)[np.arange(start.size), start, end] for factor in eps * phi])
+        weight = (weight / weight.sum())[:, None]
+        alone = np.log((weight * p).sum(axis=0)).sum()
+        shared = np.stack([p[:, pairs.group == g].prod(axis=1) for g in np.unique(pairs.group)], axis=1)
+        return np.log((weight * shared).sum(axis=0)).sum() - alone
+
+    slope = 2 * gain(0.01) / 0.01 - gain(0.02) / 0.02  # to the second order in phi
+    assert float(pairs.residual @ term) == pytest.approx(slope, rel=0.02)
 
 
 def test_the_factor_is_that_of_a_fit_with_the_covariate(plain):

@@ -356,7 +356,11 @@ def test_cases_that_fail_are_kept_and_the_others_go_on(mixed):
     told = dict(mixed.cases.select("case", "summary").rows())
     assert list(told) == ["good", "late", "separated", "still"]
     assert mixed.cases["certified"].to_list() == [True, None, False, None]
-    assert "late: not forecast: no transition ends by 2006-12-31" in told["late"]
+    first = "; the first ends at 2010-06-01. Give a later until."
+    assert (
+        f"late: not forecast: no transition ends by 2006-12-31, so that there is nothing to fit{first}"
+        in told["late"]
+    )
     assert "still: not forecast: Every row stays in rating 1" in told["still"]
     assert told["separated"].startswith("NOT CERTIFIED: the model is where its optimizer stopped")
     assert "without a prediction interval: the fit is not a certified maximum" in told["separated"]
@@ -538,7 +542,11 @@ def test_tables_that_cannot_be_used(panel):
         "10 transitions without a bridge, a component or a date left out",
     )
     nothing = backtest(rows, until=2020, draws=100)
-    assert "all: not forecast: no visit after 2020-12-31 follows one by then." in str(nothing)
+    last = f"{rows['date_2'].max()}. Give an earlier until."
+    told = f"no visit after 2020-12-31 follows one by then; the last transition ends at {last}"
+    assert f"all: not forecast: {told}" in str(nothing)
+    recent = backtest(rows, until=2006, since=2007, draws=100)
+    assert "of those that begin on 2007-01-01 or later. Give an earlier since." in str(recent)
     far = rows.with_columns(
         bridge_length=pl.when(pl.col("date_1") >= dt.date(2006, 1, 1)).then(-1e3).otherwise("bridge_length")
     )
@@ -597,3 +605,22 @@ def test_a_visit_from_which_two_transitions_go_on_leads_nowhere():
     assert (follower.tolist(), doubtful.tolist()) == ([-1, -1, -1], [True, False, False])
     follower, doubtful = _follow(frame.head(2), np.ones(2, bool))
     assert (follower.tolist(), doubtful.tolist()) == ([1, -1], [False, False])
+
+
+def test_a_component_without_a_usable_pair_is_named_with_the_reason():
+    """Before, it was absent from the results, and asked for by name it was said not to be in the table."""
+    lacking = draw_visits(10, 7).with_columns(case=pl.lit("lacking"), length=pl.lit(None, pl.Float64))
+    good = draw_visits(80, 5).with_columns(case=pl.lit("good"))
+    records = read(pl.concat([good, lacking.select(good.columns)]))
+    why = "no pair of visits can be used (bridge_length is missing: "
+    found = backtest(records, until=2006, draws=100, test_fit=False)
+    assert found.cases["case"].to_list() == ["good", "lacking"]
+    assert found.cases["reason"][1].startswith(why)
+    assert set(found.scores["case"]) == {"good"}
+    alone = backtest(records, until=2006, draws=100, cases=["lacking"])
+    assert alone.cases["reason"].item().startswith(why)
+    fits = rekka.fit_components(rekka.pair_visits(records), test_fit=False)
+    assert list(fits.models) == ["good"]
+    assert fits.reasons["lacking"].startswith(why)
+    with pytest.raises(BadOption, match="Components there: good, lacking"):
+        rekka.fit_components(rekka.pair_visits(records), only=["absent"])

@@ -22,6 +22,7 @@ from rekka.fleet.backtest_scores import CaseResult, Settings
 from rekka.fleet.histories import leave_out_far
 from rekka.fleet.rolling import choose_model, describe_model, elements_of, list_origins, open_origins, read_models
 from rekka.forecast.forecast import ForecastOptions
+from rekka.model.certificate import Verdict
 from rekka.model.fit import Options
 
 UNTIL = dt.date(2010, 12, 31)
@@ -465,6 +466,16 @@ def test_models_are_fitted_to_all_rows_up_to_the_end_to_see_which_fits_best(comp
     fit = rolling._fit(some.train, some.origins[0].covariates, some.settings, "plain")
     assert found == pytest.approx(fit.inference.log_likelihood - fit.inference.degrees_of_freedom, rel=1e-9)
     assert len(some.train) > len(some.origins[0].train)
+
+
+def test_a_fit_that_is_no_maximum_does_not_win_by_its_likelihood(
+    compared: rolling.Rolling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit = rolling._fit(compared.train, compared.origins[0].covariates, compared.settings, "plain")
+    poor = replace(fit, certificate=replace(fit.certificate, verdict=Verdict.NOT_A_MAXIMUM))
+    assert not poor.certificate.certified
+    monkeypatch.setattr(rolling, "_fit", lambda *asked, **options: poor)
+    assert replace(compared, supports={}).support("plain") == -np.inf
 
 
 def test_a_component_that_cannot_be_compared_has_a_reason_and_the_others_are_chosen() -> None:

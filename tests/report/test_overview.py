@@ -273,10 +273,10 @@ def test_all_together_are_as_good_as_the_worst_that_holds_many_members(document)
     assert trust[0].level == worst
 
 
-def backtest_of(case: str, **more) -> BacktestPart:
+def backtest_of(case: str, found=(20, 22, 30, 18), **more) -> BacktestPart:
     years = tuple(
-        BacktestYear(year=2009 + n, visits=100, observed=found, expected=30.0, predicted_low=25, predicted_high=35)
-        for n, found in enumerate((20, 22, 30, 18))
+        BacktestYear(year=2009 + n, visits=100, observed=seen, expected=30.0, predicted_low=25, predicted_high=35)
+        for n, seen in enumerate(found)
     )
     known = {
         "model": None,
@@ -296,6 +296,10 @@ def backtest_of(case: str, **more) -> BacktestPart:
     ("scores", "level", "reason", "said"),
     [
         ({}, CAUTION, "missed_high", "Forecasts of 2009 to 2012 were too high in 3 of 4 years"),
+        ({"found": (20, 30, 30)}, GOOD, "good", "The fit is a certified maximum"),  # one year of three is chance
+        ({"found": (20, 30, 30, 22)}, CAUTION, "missed_high", "Forecasts of 2009 to 2012 were too high in 2 of 4"),
+        ({"found": (20, 40)}, CAUTION, "missed_low", "Forecasts of 2009 to 2010 were too low in 1 of 2"),
+        ({"found": (20, 22, *[30] * 6)}, GOOD, "good", "The fit is a certified maximum"),
         ({"low": 0.01, "high": 0.03}, DO_NOT_USE, "worse_backtest", "Fitted up to 2008-12-31"),
     ],
 )
@@ -305,6 +309,27 @@ def test_a_backtest_counts(document, scores, level, reason, said):
     found = judge_all(sound.model_copy(update={"backtests": (part,)}))[1]
     assert (found.level, found.reason["say"]) == (level, f"trust.reason.{reason}")
     assert EN.format(found.reason).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("high", "level", "reasons"),
+    [(-0.04, CAUTION, ["less_accurate"]), (0.01, DO_NOT_USE, ["worse_no_change", "backtest_not_better"])],
+)
+def test_a_lower_accuracy_counts_less_than_a_backtest_that_was_passed(document, high, level, reasons):
+    """What to do about a lower accuracy is a backtest, which has to count once it is there; nothing is said twice."""
+    flaws = {"answer__beats_persistence": "worse", "answer__accuracy": 0.5}
+    sound = change(document.model_copy(update={"network": None}), **{**SOUND, **flaws})
+    part = backtest_of(sound.answers[0].case, found=(30, 30, 30, 30), high=high)
+    found = judge_all(sound.model_copy(update={"backtests": (part,)}))[1]
+    assert found.level == level
+    assert [one["say"] for one in (found.reason, *found.others)] == [f"trust.reason.{name}" for name in reasons]
+    assert all(words.format(found.reason) for words in (EN, JA))
+
+
+def test_what_is_shown_to_be_worse_is_not_said_to_be_chance_too(document):
+    flaws = {"answer__beats_no_covariates": "worse", "answer__log_loss": 0.9}
+    found = judge_all(change(document.model_copy(update={"network": None}), **{**SOUND, **flaws}))[1]
+    assert [one["say"] for one in (found.reason, *found.others)] == ["trust.reason.worse_no_covariates"]
 
 
 @pytest.mark.parametrize(("high", "reasons"), [(-0.01, ["other_model"]), (0.01, [])])

@@ -9,15 +9,16 @@ import typer
 
 import rekka
 from rekka.commands import options
-from rekka.commands.bars import count_progress
+from rekka.commands.bars import STOPPED, count_progress
 from rekka.commands.options import Flag, asks, reads_tables
 from rekka.core.language import say
 from rekka.core.terminal import echo_json, new_console
-from rekka.report.terminal.parts import list_commands, print_line, quote
+from rekka.report.terminal.parts import list_commands, print_line, print_plain, quote
 
 if TYPE_CHECKING:
     from rekka.fleet.backtest import Backtest
 
+KEPT = "models"  # folder of the forecasts by model and origin (``fleet/backtest.py``)
 FLAGS = (
     Flag("--until", options.Text, "until", "DATE",
          "The last day that the model may know: 2008-12-31, or a year, 2008."),
@@ -69,12 +70,20 @@ def backtest(
 
       rekka backtest inspections.xlsx --models auto --until 2015 --out backtest
     """
-    with count_progress(new_console(stderr=True), "Networks drawn") as on_progress:
-        found = rekka.backtest(tables, **asked, allow=reader.allow, reading=reader, on_progress=on_progress)
+    errors, out = new_console(stderr=True), asked.get("out")
+    try:
+        with count_progress(errors, "Networks drawn") as on_progress:
+            found = rekka.backtest(tables, **asked, allow=reader.allow, reading=reader, on_progress=on_progress)
+    except KeyboardInterrupt:
+        if out is None or not any(out.glob(f"{KEPT}/*.parquet")):
+            raise
+        kept = f"The forecasts made so far are kept in {out / KEPT}"
+        print_plain(errors, f"Stopped. {kept}; the same command continues.")
+        raise typer.Exit(STOPPED) from None
     if as_json:
         echo_json(found.to_dict())
     else:
-        _print_found(found, asked.get("out"), verbose=verbose)
+        _print_found(found, out, verbose=verbose)
     if found.scores["case"].n_unique() < len(found.cases):
         raise typer.Exit(1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import polars as pl
@@ -53,3 +54,21 @@ class Audit:
     def transitions(self) -> int:
         """Number of records that begin a transition."""
         return int(self.table.filter(pl.col("outcome") == TRANSITION)["count"].sum())
+
+    def explain_unusable(self, cases: Collection[str]) -> dict[str, str]:
+        """Reasons why no pair of a component was kept, of all components but ``cases``.
+
+        None where the excluded records are in a file.
+        """
+        if self.set_aside is None or "case" not in self.set_aside.columns:
+            return {}
+        pairs = self.set_aside.filter((pl.col("outcome") == PAIR) & ~pl.col("case").is_in(list(cases)))
+        found: dict[str, list[str]] = {}
+        counts = pairs.drop_nulls("case").group_by("case", "reason").len()
+        for case, reason, count in counts.sort(-pl.col("len").cast(pl.Int64), "reason").iter_rows():
+            found.setdefault(str(case), []).append(f"{reason}: {count:,}")
+        return {
+            case: f"no pair of visits can be used ({'; '.join(reasons)}). Correct these records, or leave a "
+            "column that is missing in them out of the table"
+            for case, reasons in found.items()
+        }

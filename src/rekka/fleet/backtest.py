@@ -314,9 +314,10 @@ def backtest(
     refuse_upside_down(records.found.moves, allow)
     if cut is None:
         cut = read_cut(_find_end(records), None, since)
-    frame, notes = prepare(records, cut, cases)
+    unusable = _find_unusable(records, cases)
+    frame, notes = prepare(records, cut, None if cases is None else [one for one in cases if one not in unusable])
     used = tuple(records.found.covariates if covariates is None else covariates)
-    names = frame["case"].unique().sort().to_list()
+    names = sorted({*frame["case"], *unusable})
     labels = None if records.found.scale is None else records.found.scale.names
     if isinstance(threshold, str):
         worst = frame.select(pl.max_horizontal("state_1", "state_2").cast(pl.Int64).max()).item() or 2
@@ -338,6 +339,9 @@ def backtest(
     results, lost, choices = [], [pl.DataFrame(schema=LOSSES_SCHEMA)], list[ModelChoice]()
     tell = on_progress or _say_nothing
     for name in names:
+        if name in unusable:
+            results.append(CaseResult(name, reason=unusable[name]))
+            continue
         rows = frame.filter(case=name)
         chains = link_chains(rows, cut)
         lost.append(count_losses(records, rows, chains, cut))
@@ -466,6 +470,13 @@ def refuse_elements(histories: HistoryOptions, ridge: float, cut: Cut | None = N
             "Give until, a date or a year.",
             option="until_visit",
         )
+
+
+def _find_unusable(records: PairedRecords, cases: Sequence[str] | None) -> dict[str, str]:
+    """Components, of those asked for, of which every pair was excluded, and why."""
+    audit = records.found.audit
+    found = {} if audit is None else audit.explain_unusable(records.found.frame["case"].unique().to_list())
+    return {case: why for case, why in found.items() if cases is None or case in cases}
 
 
 def _find_end(records: PairedRecords) -> dt.date:

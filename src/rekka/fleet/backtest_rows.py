@@ -120,6 +120,11 @@ class Cut:
         return DATE if isinstance(self.moment, dt.date) else VISIT
 
     @property
+    def option(self) -> str:
+        """Option that gives the moment."""
+        return "until" if self.kind == DATE else "until_visit"
+
+    @property
     def period(self) -> str:
         """Unit that later visits are grouped by: year or visit."""
         return "year" if self.kind == DATE else VISIT

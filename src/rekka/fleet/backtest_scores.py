@@ -207,9 +207,7 @@ def run_case(
         shocks=shocks,
     )
     if train.is_empty():
-        return replace(
-            result, reason=f"no transition ends by {settings.cut.words}, so that there is nothing to fit"
-        )
+        return replace(result, reason=_explain_empty(frame, settings.cut))
     try:
         with quiet():
             return _run(result, frame, train, chains, settings, on_drawn)
@@ -219,6 +217,23 @@ def run_case(
         return replace(result, reason=str(error))
     except (ArithmeticError, ValueError) as error:  # linear algebra on numbers that left their range
         return replace(result, reason=f"the fit could not be computed: {error}")
+
+
+def _explain_empty(frame: pl.DataFrame, cut: Cut) -> str:
+    """Why no transition trains, and what to give instead."""
+    none = f"no transition ends by {cut.words}, so that there is nothing to fit"
+    if not take_training(frame, replace(cut, since=None)).is_empty():
+        return f"{none} of those that begin on {cut.since} or later. Give an earlier since" if cut.since else none
+    first = frame.select(pl.min(cut.columns[1])).item()
+    return f"{none}; the first ends at {Cut(first).words}. Give a later {cut.option}"
+
+
+def _explain_nothing_later(frame: pl.DataFrame, cut: Cut) -> str:
+    """Why there is nothing to forecast, and what to give instead."""
+    none, last = f"no visit after {cut.words} follows one by then", frame.select(pl.max(cut.columns[1])).item()
+    if not frame.filter(pl.col(cut.columns[1]) > cut.moment).is_empty():
+        return none
+    return f"{none}; the last transition ends at {Cut(last).words}. Give an earlier {cut.option}"
 
 
 def code_training(train: pl.DataFrame, covariates: Sequence[str], *, judge: bool = True) -> Coding:
@@ -264,7 +279,7 @@ def _run(
         beyond_states=visits.beyond,
     )
     if not result.visits:
-        return replace(result, reason=f"no visit after {cut.words} follows one by then")
+        return replace(result, reason=_explain_nothing_later(frame, cut))
     if not np.isfinite(fit.coefficients).all():
         return replace(result, reason=f"the fit came to nothing: {'; '.join(fit.certificate.reasons)}")
     horizon = visits.chains.horizon

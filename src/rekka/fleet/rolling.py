@@ -18,8 +18,8 @@ time, as long as they forecast better:
     5 RIVALS    where one is shown to be better, all that were tried at all origins are rivals, but for those that
                 are shown to forecast worse than the best, by 1 % or more: over a few years models of different
                 kinds can forecast alike. Of rivals fitted to the same rows, the one with the highest
-                log-likelihood less parameters is kept, fitted to all rows up to the end. When no element is kept,
-                the choice is made
+                log-likelihood less parameters, at a certified maximum of all rows up to the end, is kept. When no
+                element is kept, the choice is made
     6 WINDOW    where that is asked for, half-lives of the weights or recent years alone are compared alike
 
 Log loss cannot judge: the plain model gives improvements the probability 0. If the plain model is right, an
@@ -146,6 +146,13 @@ def read_models(asked: str | Sequence[str]) -> tuple[str, ...] | None:
     found = []
     for name in names:
         parts = [part.strip() for part in str(name).split(JOIN)]
+        if AUTO in parts:
+            raise BadOption(
+                f"models has {AUTO!r} beside others, and {AUTO} builds the model up by itself. Give {AUTO} alone, "
+                f"or the models to compare, of {PLAIN} and {', '.join(ELEMENTS)}, such as errors,errors+trend.",
+                option="models",
+                value=name,
+            )
         for part in parts:
             if part not in ELEMENTS and not (part == PLAIN and len(parts) == 1):
                 known = (AUTO, PLAIN, *ELEMENTS)
@@ -346,14 +353,15 @@ class Rolling:
         return OriginScores(scores, why, fit)
 
     def support(self, name: str) -> float:
-        """Log-likelihood less the number of parameters, fitted to all rows up to the end; -inf without a fit."""
+        """Log-likelihood less the number of parameters, at the maximum of all rows up to the end; -inf without."""
         if name not in self.supports:
             self.on_fit(name, "the end of the records")
             known = [one.fit for (other, _), one in self.done.items() if other == name and one.fit is not None]
             try:
                 with quiet():
-                    found = _fit(self.train, self.origins[0].covariates, self.settings, name, known[:1]).inference
-                self.supports[name] = found.log_likelihood - found.degrees_of_freedom
+                    fit = _fit(self.train, self.origins[0].covariates, self.settings, name, known[:1])
+                support = fit.inference.log_likelihood - fit.inference.degrees_of_freedom
+                self.supports[name] = support if fit.certificate.certified else -math.inf
             except (InputError, ArithmeticError, ValueError):  # its forecasts stay as good as they are
                 self.supports[name] = -math.inf
         return self.supports[name]
@@ -526,7 +534,8 @@ class ModelChoice:
             tried = ", ".join(map(describe_model, others))
             if not others:
                 return f"{self.case}: the plain model, the only one that was asked for ({where})."
-            return f"{self.case}: the plain model; none of {tried} is shown to forecast better ({where})."
+            none = f"none of {tried} is" if len(others) > 1 else f"{tried} is not"
+            return f"{self.case}: the plain model; {none} shown to forecast better ({where})."
         ends = self.difference.mean, self.difference.high, self.difference.low
         gain, low, high = (-100 * value / self.plain_rps for value in ends)
         return (

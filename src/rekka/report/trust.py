@@ -29,7 +29,7 @@ MARGIN = 0.01  # of accuracy and log loss: what is worse than a baseline by less
 FEW_EVENTS = 10.0  # departures from a rating, for each coefficient: fewer are few
 MOST_APART = 0.25  # share of the members outside the training range, or not inspected for long
 MOST_MISSED = 0.25  # share of a backtest's years whose number was outside its prediction interval
-FEW_YEARS = 3  # years of a backtest, with fewer of which its intervals are not judged
+LEAST_MISSED = 2  # such years: one is outside by chance in 14 % of backtests of three years
 THERE, APART = 1, 2  # tabs of members
 LEAST_SHARE = 0.05  # of the members, that a component must hold to count for all together
 
@@ -70,9 +70,21 @@ def _worse_backtest(one: Known) -> Said | None:
 
 
 def _worse_than_no_change(one: Known) -> Said | None:
-    return (
-        say("trust.reason.worse_no_change") if one.of_study and one.answer.beats_persistence == "worse" else None
-    )
+    worse = one.of_study and one.answer.beats_persistence == "worse"
+    return say("trust.reason.worse_no_change") if worse and not _is_better_later(one) else None
+
+
+def _less_accurate(one: Known) -> Said | None:
+    """Accuracy sees the most probable rating alone; a backtest that the probabilities passed outweighs it."""
+    worse = one.of_study and one.answer.beats_persistence == "worse"
+    if not worse or one.backtest is None or not _is_better_later(one):
+        return None
+    return say("trust.reason.less_accurate", until=one.backtest.until)
+
+
+def _is_better_later(one: Known) -> bool:
+    """Whether a backtest shows it to be better than "no change" by the ranked probability score."""
+    return one.backtest is not None and one.backtest.high is not None and one.backtest.high < 0
 
 
 def _worse_than_no_covariates(one: Known) -> Said | None:
@@ -97,7 +109,7 @@ def _missed_years(one: Known) -> Said | None:
     ]
     high = sum(year.observed < (year.predicted_low or 0) for year in years)
     low = sum(year.observed > (year.predicted_high or 0) for year in years)
-    if len(years) < FEW_YEARS or high + low <= MOST_MISSED * len(years):
+    if high + low < LEAST_MISSED or high + low <= MOST_MISSED * len(years):
         return None
     way = "high" if high > low else "low"
     return say(
@@ -128,12 +140,16 @@ def _no_better_than_no_change(one: Known) -> Said | None:
     ours, theirs = one.answer.accuracy, one.answer.persistence_accuracy
     if not one.of_study or ours is None or theirs is None or ours >= theirs - MARGIN:
         return None
+    if one.answer.beats_persistence == "worse":  # said already, and not by chance
+        return None
     return say("trust.reason.no_change", ours=f"{ours:.3f}", theirs=f"{theirs:.3f}")
 
 
 def _no_better_than_no_covariates(one: Known) -> Said | None:
     ours, theirs = one.answer.log_loss, one.answer.no_covariates_log_loss
     if not one.of_study or ours is None or theirs is None or ours <= theirs + MARGIN:
+        return None
+    if one.answer.beats_no_covariates == "worse":
         return None
     return say("trust.reason.no_covariates", ours=f"{ours:.3f}", theirs=f"{theirs:.3f}")
 
@@ -156,8 +172,8 @@ CHECKS: Mapping[Level, Sequence[Check]] = {  # the gravest first
         _no_model, _not_certified, _worse_backtest, _worse_than_no_change, _worse_than_no_covariates,
     ),
     CAUTION: (
-        _misfit, _other_model, _missed_years, _backtest_not_better, _not_confirmed, _no_better_than_no_change,
-        _no_better_than_no_covariates, _few_events, _apart,
+        _misfit, _other_model, _missed_years, _backtest_not_better, _not_confirmed, _less_accurate,
+        _no_better_than_no_change, _no_better_than_no_covariates, _few_events, _apart,
     ),
 }  # fmt: skip
 

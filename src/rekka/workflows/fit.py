@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -308,7 +308,7 @@ def fit_components(
         names = [name for name in names if covariates is not None or name != elements.column]
     cases = choose_names(sorted(found.cases), only)
     tests = not elements.refits and (len(cases) <= MOST_TESTED if test_fit is None else test_fit)
-    files = _place_models(cases, place)
+    files = _place_models([case for case in cases if found.cases[case]], place)
     table = _place_coefficients(files, place, [] if place is None else reader.inputs(data))
     work = _Work(
         found,
@@ -327,7 +327,8 @@ def fit_components(
     done = []
     for case, rows in found.split(cases):
         if not found.cases[case]:
-            done.append(ComponentFit(case, 0, found.labels, reason=f"no transition begins on {day} or later."))
+            none = f"no transition begins on {day} or later; give an earlier day"
+            done.append(ComponentFit(case, 0, found.labels, reason=f"{found.unusable.get(case, none)}."))
             continue
         one = work.fit(case, rows)
         if case in files and one.model is not None:
@@ -350,6 +351,7 @@ class _Found:
     covariates: Sequence[str]
     labels: tuple[str, ...] | None
     reading: TableReading | None  # how the table was read
+    unusable: Mapping[str, str] = field(default_factory=dict)  # cases without any rows, and why
 
     def split(self, cases: Sequence[str]) -> Iterator[tuple[str, pl.LazyFrame]]:
         """Yield each case with its rows, as a query.
@@ -406,7 +408,10 @@ def _read(found: Transitions | LazyTransitions, cluster: Any) -> _Found | None:
     labels = None if found.scale is None else found.scale.names
     if found.frame.is_empty():
         return None
-    return _Found(query, _count_cases(query), found.covariates, labels, found.reading)
+    counts = _count_cases(query)
+    unusable = {} if found.audit is None else found.audit.explain_unusable(counts)
+    cases = dict.fromkeys(unusable, 0) | counts
+    return _Found(query, cases, found.covariates, labels, found.reading, unusable)
 
 
 def _count_cases(query: pl.LazyFrame) -> dict[str, int]:
@@ -581,7 +586,7 @@ def _keep_improvements(
     """Pair the visits once more, improvements by one rating kept; None of a table that has transitions already."""
     if isinstance(data, Transitions) or found.reading is None or found.reading.kind == PAIRED_ALREADY.kind:
         return None
-    if min(found.cases.values()) > blocks.WHOLE:  # no component is tested
+    if min((count for count in found.cases.values() if count), default=0) > blocks.WHOLE:  # no component is tested
         return None
     kept = pair_with_improvements(reader.panel(data), **reader.rules)
     return kept if since is None else kept.filter(pl.col("date_1") >= since)
@@ -593,11 +598,12 @@ def _list_notes(done: Sequence[ComponentFit], elements: HistoryOptions) -> tuple
     excluded = sum(one.repaired for one in done)
     if chosen:
         plain = "" if all(chosen) else ", and all where the model has neither errors nor small repairs"
-        told = f"{count_of(excluded, 'pair')} left out as repairs: improvements by two ratings or more{plain}."
         undated = sum(one.undated for one in done)
-        told += f" {count_of(undated, 'pair')} without dates left out." if undated else ""
+        repaired = f"{count_of(excluded, 'pair')} left out as repairs: improvements by two ratings or more{plain}."
+        lacking = f"{count_of(undated, 'pair')} without dates left out."
+        told = " ".join([repaired] * bool(excluded) + [lacking] * bool(undated))
         tested = not any(one.choice.histories.on for one in done if one.choice is not None)
-        return (told,) if tested else (told, NO_TEST)
+        return (*([told] if told else []), *([] if tested else [NO_TEST]))
     return (*((elements.explain_excluded(excluded),) if excluded else ()), *elements.notes)
 
 
@@ -612,7 +618,7 @@ def _find_varying(rows: pl.LazyFrame, names: Sequence[str]) -> list[str]:
 
 def _place_models(cases: list[str], out: Path | None) -> dict[str, Path]:
     """File of each case's model."""
-    if out is None:
+    if out is None or not cases:
         return {}
     if out.suffix.lower() == ".json":
         if len(cases) > 1:
