@@ -71,11 +71,11 @@ class Page:
 
     @property
     def verdict(self):
-        return re.sub(r"<[^>]+>", "", re.search(r'<p class="verdict.*?</p>', self.text, re.DOTALL)[0]).split()
+        return re.sub(r"<[^>]+>", "", re.search(r'<p class="readiness.*?</p>', self.text, re.DOTALL)[0]).split()
 
     @property
     def stopped(self):
-        return 'class="verdict bad"' in self.text
+        return 'class="readiness bad"' in self.text
 
     @property
     def next(self):
@@ -106,12 +106,12 @@ def test_the_checks_follow_the_page(page, piers):
     page.show("")
     assert f'hx-get="{page.address}/checks" hx-trigger="load"' in page.text
     assert f'<noscript><p><a class="button primary" href="{page.address}?check=1"' in page.text
-    assert 'class="verdict' not in page.text
+    assert 'class="readiness' not in page.text
     answer = page.client.get(f"{page.address}/checks", headers={"HX-Request": "true"})
-    assert answer.text.strip().startswith('<p class="verdict good">')
+    assert answer.text.strip().startswith('<p class="readiness good">')
     assert "<html" not in answer.text
     page.show("")  # known now
-    assert 'class="verdict good"' in page.text
+    assert 'class="readiness good"' in page.text
     assert page.client.get(f"{page.address}/checks").headers["location"] == f"{page.address}?check=1"
 
 
@@ -312,7 +312,7 @@ def test_hostile_names_are_text(page, piers):
 def test_any_file_gives_a_page(page, content, name, lang):
     page.client.cookies.set("rekka-language", lang)
     page.add(content, name)
-    assert 'class="verdict' in page.text
+    assert 'class="readiness' in page.text
     page.show("")
     assert page.client.get(f"{page.address}/mapping.toml").status_code == 200
 
