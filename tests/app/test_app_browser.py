@@ -202,6 +202,26 @@ def test_two_tabs_show_the_same_run_and_closing_one_stops_nothing(visit, served,
     delete(other)
 
 
+def test_a_run_that_waits_says_so_and_the_keyboard_stays_in_the_list(visit, table):
+    page = visit()
+    start(page, visit.base, table)
+    page.get_by_role("link", name="2. What to compute").click()
+    page.get_by_role("button", name="Start the computation").click()
+    page.get_by_text("Runs before this one: 1").wait_for()
+    assert page.locator(".chip", has_text="waiting").is_visible()
+    page.goto(f"{visit.base}/runs")
+    assert page.locator(".chip").all_inner_texts() == ["waiting", "working"]
+    assert all(chip.is_visible() for chip in page.locator(".chip").all())
+    page.locator("button").last.focus()
+    with page.expect_response(lambda answer: "seen=" in answer.url and answer.status == 204):
+        pass  # nothing new
+    assert page.evaluate("document.activeElement === [...document.querySelectorAll('button')].at(-1)")
+    page.on("dialog", lambda dialog: dialog.accept())
+    for _ in range(2):
+        page.get_by_role("button", name="Delete").first.click()
+        page.get_by_text("inspections.csv was deleted").wait_for()
+
+
 def test_the_keyboard_stays_where_it_is_while_progress_is_shown(visit, table):
     page = visit()
     start(page, visit.base, table)

@@ -1,5 +1,6 @@
 """The choice of what is to be done, the command line it amounts to, progress, and the list of runs."""
 
+import re
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
@@ -354,6 +355,35 @@ def test_every_stage_of_the_library_has_words_in_every_language():
 
 
 # Runs
+
+
+def test_runs_of_one_table_are_told_apart(browser, workspace):
+    asks = [Ask(table="t.csv"), Ask(table="t.csv", models="auto", threshold="d", years=45)]
+    for ask in asks:
+        workspace.new_run(Job(name="t.csv", ask=ask, state="done"))
+    for path in ("/runs", "/comparison"):
+        text = browser.get(path).text
+        assert "· Quick" in text
+        assert "· Thorough · threshold d · 45 years" in text
+
+
+def test_a_list_of_runs_that_was_seen_is_left_alone(browser, workspace):
+    run = workspace.new_run(Job(name="t.csv", ask=Ask(table="t.csv")))
+    seen = re.search(r'hx-get="(/runs\?seen=\w+)"', browser.get("/runs").text)[1]
+    assert browser.get(seen, headers={"HX-Request": "true"}).status_code == 204
+    assert browser.get(seen).status_code == 200
+    run.save(run.job.model_copy(update={"state": "working"}))
+    assert "working" in browser.get(seen, headers={"HX-Request": "true"}).text
+
+
+def test_steps_lead_back_to_the_table_while_it_is_listed(browser, send, table, workspace):
+    plan = f"/tables/{table.id}/plan"
+    run = workspace.new_run(Job(name="t.csv", ask=Ask(table="t.csv"), table=table.id))
+    assert f'<a href="/tables/{table.id}">1. Table</a>' in browser.get(plan).text
+    assert f'<a href="{plan}">2. What to compute</a>' in browser.get(f"/runs/{run.id}").text
+    (table.folder / "table.json").unlink()
+    assert plan not in browser.get(f"/runs/{run.id}").text
+    assert workspace.run(run.id).save(run.job.model_copy(update={"table": "../x"})).source is None
 
 
 def test_two_runs_that_are_done_can_be_compared(browser, workspace):

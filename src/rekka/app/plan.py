@@ -16,12 +16,20 @@ from starlette.routing import Route
 
 from rekka.app.command_line import spell_commands, write_commands
 from rekka.app.jobs import LOG, RESUMABLE, JobQueue
-from rekka.app.pages import explain_error, find_language, is_partial, redirect, render, words_of
+from rekka.app.pages import (
+    explain_error,
+    find_language,
+    is_partial,
+    redirect,
+    render,
+    show_moment,
+    words_of,
+)
 from rekka.app.progress import Progress, read_progress
 from rekka.app.workspace import Ask, Draft, Job, Run, StoredTable, Workspace
 from rekka.core.errors import BadOption, RekkaError
 from rekka.core.folders import digest, last_line
-from rekka.core.language import LANGUAGES, Words
+from rekka.core.language import LANGUAGES, Words, say
 from rekka.core.ratings import Ratings
 
 QUICK, THOROUGH = "quick", "thorough"
@@ -260,16 +268,31 @@ async def delete_run(request: Request) -> Response:
 
 async def show_runs(request: Request) -> Response:
     """All runs; two can be chosen to be compared."""
-    runs = await run_in_threadpool(_workspace(request).runs)
+    runs, words = await run_in_threadpool(_workspace(request).runs), words_of(request)
+    seen = digest(repr([(run.id, run.job.model_dump_json()) for run in runs]).encode())[:16]
+    if is_partial(request) and request.query_params.get("seen") == seen:
+        return Response(status_code=204)  # so that the keyboard stays where it is
     return render(
         request,
         "runs.html",
         block="list",
         runs=runs,
+        seen=seen,
+        describe=lambda run: describe_run(run, words),
         live=any(run.state in ("working", "waiting") for run in runs),
         resumable=[run.id for run in runs if run.state in RESUMABLE and run.job.ask is not None],
         comparable=[run for run in runs if run.state == "done"],
     )
+
+
+def describe_run(run: Run, words: Words) -> str:
+    """When a run was asked for, and what with: what distinguishes it from others of the same table."""
+    ask, parts = run.job.ask, [show_moment(run.job.made)]
+    if ask is not None and ask.table is not None:
+        parts.append(words("app.plan.thorough" if ask.models else "app.plan.quick"))
+        parts += [words("app.runs.threshold", rating=ask.threshold)] if ask.threshold else []
+        parts += [words.format(say("app.runs.years", n=ask.years))] if ask.years else []
+    return " · ".join(parts)
 
 
 def _workspace(request: Request) -> Workspace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import polars as pl
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -83,6 +84,7 @@ def _render_what_if(page: ResultsPage) -> Response:
         marks=marks,
         number=number,
         pages=pages,
+        has_members=_has_members(view.details),
         has_age=any(find_ages(one) for one in groups.values()),
         has_frailty=any(_has_frailty(one) for one in groups.values()),
         headline="" if found is None else found.headline(words.lang),
@@ -93,6 +95,10 @@ def _render_what_if(page: ResultsPage) -> Response:
         found=_search_unmarked(page, marks) if asked.query else [],
         commands=write_forecast_command(page.run.study, view, REPAIRS) if marks else "",
     )
+
+
+def _has_members(details: pl.DataFrame) -> bool:
+    return "member" in details.columns and details["member"].cast(pl.String).replace("", None).count() > 0
 
 
 def _has_frailty(group: EligibleGroup) -> bool:

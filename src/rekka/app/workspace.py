@@ -163,6 +163,13 @@ class Run:
         return self.folder / MAPPING
 
     @property
+    def source(self) -> str | None:
+        """Id of the table that it is made of; None where that is not listed any more."""
+        name = self.job.table or ""
+        listed = _ID.fullmatch(name) and (self.folder.parent.parent / TABLES / name / DRAFT).is_file()
+        return name if listed else None
+
+    @property
     def state(self) -> State:
         """How far it is."""
         return self.job.state
