@@ -77,7 +77,7 @@ def visit(chromium, served):
         page.goto(access.address)
         return page
 
-    go.base, go.follow = base, follow
+    go.base, go.follow, go.said = base, follow, said
     yield go
     for context in opened:
         context.close()
@@ -220,6 +220,18 @@ def test_a_run_that_waits_says_so_and_the_keyboard_stays_in_the_list(visit, tabl
     for _ in range(2):
         page.get_by_role("button", name="Delete").first.click()
         page.get_by_text("inspections.csv was deleted").wait_for()
+
+
+def test_a_server_that_is_gone_is_said_until_it_answers_again(visit, table):
+    page = visit()
+    start(page, visit.base, table)
+    page.route("**/*seen=*", lambda route: route.abort())
+    page.get_by_text("does not answer").wait_for()
+    page.unroute("**/*seen=*")
+    page.get_by_text("does not answer").wait_for(state="detached")
+    delete(page)
+    assert visit.said
+    visit.said.clear()  # the browser complains, too
 
 
 def test_the_keyboard_stays_where_it_is_while_progress_is_shown(visit, table):

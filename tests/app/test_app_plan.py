@@ -361,10 +361,10 @@ def test_runs_of_one_table_are_told_apart(browser, workspace):
     asks = [Ask(table="t.csv"), Ask(table="t.csv", models="auto", threshold="d", years=45)]
     for ask in asks:
         workspace.new_run(Job(name="t.csv", ask=ask, state="done"))
-    for path in ("/runs", "/comparison"):
+    for path in ("/", "/runs", "/comparison"):
         text = browser.get(path).text
-        assert "· Quick" in text
-        assert "· Thorough · threshold d · 45 years" in text
+        assert "Quick · 20" in text
+        assert "Thorough · threshold d · 45 years · 20" in text
 
 
 def test_a_list_of_runs_that_was_seen_is_left_alone(browser, workspace):

@@ -286,13 +286,13 @@ async def show_runs(request: Request) -> Response:
 
 
 def describe_run(run: Run, words: Words) -> str:
-    """When a run was asked for, and what with: what distinguishes it from others of the same table."""
-    ask, parts = run.job.ask, [show_moment(run.job.made)]
+    """What a run was asked for, and when: what distinguishes it from others of the same table."""
+    ask, parts = run.job.ask, []
     if ask is not None and ask.table is not None:
         parts.append(words("app.plan.thorough" if ask.models else "app.plan.quick"))
         parts += [words("app.runs.threshold", rating=ask.threshold)] if ask.threshold else []
         parts += [words.format(say("app.runs.years", n=ask.years))] if ask.years else []
-    return " · ".join(parts)
+    return " · ".join([*parts, show_moment(run.job.made)])
 
 
 def _workspace(request: Request) -> Workspace:
