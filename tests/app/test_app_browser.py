@@ -2,19 +2,14 @@
 
 import re
 import sys
-import threading
 
 import pytest
 
 pytest.importorskip("starlette", reason="the extra app is not installed: pip install 'rekka[app]'")
 
-import uvicorn
-
 import rekka
 from rekka.app import jobs
-from rekka.app.access import Access
 from rekka.app.progress import read_progress
-from rekka.app.server import create_app, listen
 from rekka.app.workspace import Workspace
 
 OF_TABLE = re.compile(r"/tables/\w+$")
@@ -38,18 +33,13 @@ except KeyboardInterrupt:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def served(tmp_path_factory, serve):
     """A server whose workers do nothing: its workspace and its access."""
     workspace = Workspace(tmp_path_factory.mktemp("served") / "workspace")
-    with pytest.MonkeyPatch.context() as patched, listen(0) as listening:
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(jobs, "WORKER", [sys.executable, "-c", AT_WORK])
-        access = Access(listening.getsockname()[1])
-        server = uvicorn.Server(uvicorn.Config(create_app(workspace, access), log_level="warning", lifespan="on"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        yield workspace, access
-        server.should_exit = True
-        thread.join()
+        with serve(workspace) as access:
+            yield workspace, access
 
 
 @pytest.fixture

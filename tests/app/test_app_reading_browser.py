@@ -1,7 +1,5 @@
 """The page of a table in Chromium: by clicks alone, with and without scripts, by keyboard, for every reader."""
 
-import threading
-
 import polars as pl
 import pytest
 
@@ -9,10 +7,6 @@ import rekka
 
 pytest.importorskip("starlette", reason="the extra app is not installed: pip install 'rekka[app]'")
 
-import uvicorn
-
-from rekka.app.access import Access
-from rekka.app.server import create_app, listen
 from rekka.app.workspace import Workspace
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
@@ -26,18 +20,11 @@ OVERFLOWING = """() => [...document.querySelectorAll("body *")].filter((one) => 
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def served(tmp_path_factory, serve):
     """A server with an empty workspace."""
     workspace = Workspace(tmp_path_factory.mktemp("live") / "workspace")
-    with listen(0) as listening:
-        access = Access(listening.getsockname()[1])
-        config = uvicorn.Config(create_app(workspace, access), log_level="warning", lifespan="off")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
+    with serve(workspace) as access:
         yield access
-        server.should_exit = True
-        thread.join()
 
 
 @pytest.fixture
@@ -63,6 +50,7 @@ def upload(chromium, served, tmp_path):
             window.wait_for_selector(".readiness")
         else:
             window.click("button.primary")
+            assert not window.get_by_text("is being checked").is_visible()  # nothing is, until it is asked for
             window.get_by_role("link", name="Check the table now").click()
         return window
 

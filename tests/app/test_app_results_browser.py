@@ -1,20 +1,15 @@
 """Results, what if and two runs in Chromium: by clicks alone, with and without scripts, for every reader."""
 
-import shutil
-import threading
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("starlette", reason="the extra app is not installed: pip install 'rekka[app]'")
 
-import uvicorn
 from results_cases import put_run
 
-from rekka.app.access import Access
 from rekka.app.forecasts import find_view
 from rekka.app.repairs import read_marks
-from rekka.app.server import create_app, listen
 from rekka.app.workspace import Workspace
 
 PHONE = 390  # pixels
@@ -22,31 +17,12 @@ PATIENCE = 120_000  # milliseconds
 
 
 @pytest.fixture(scope="module")
-def chromium():
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("there is no Chromium (Debian: chromium)")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def served(tmp_path_factory, serve):
     """A server with two runs: its workspace, its access, the runs."""
     workspace = Workspace(tmp_path_factory.mktemp("live") / "workspace")
     runs = [put_run(workspace, name) for name in ("one", "two")]
-    with listen(0) as listening:
-        access = Access(listening.getsockname()[1])
-        config = uvicorn.Config(create_app(workspace, access), log_level="warning", lifespan="off")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
+    with serve(workspace) as access:
         yield access, runs
-        server.should_exit = True
-        thread.join()
 
 
 @pytest.fixture

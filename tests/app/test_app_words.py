@@ -129,7 +129,7 @@ def test_templates_escape_by_themselves():
 
 
 SHARED = {"fold", "good", "lead", "lister", "matrices", "number", "quiet", "remedy", "scroll", "stop", "table"}
-SHARED |= {"top", "warning"}
+SHARED |= {"banner", "top", "warning"}
 
 
 def test_the_report_styles_no_class_of_the_page_by_chance():
