@@ -4,6 +4,7 @@ import csv
 import io
 import shutil
 import threading
+from html.parser import HTMLParser
 from urllib.parse import urlencode
 
 import polars as pl
@@ -11,7 +12,7 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra app is not installed: pip install 'rekka[app]'")
 
-from results_cases import CASES, OPTIONS, TABLE, forecast_file, put_run, share_run, write_table
+from results_cases import CASES, OPTIONS, PLAN, TABLE, forecast_file, put_run, share_run, write_table
 from typer.testing import CliRunner
 
 import rekka
@@ -22,12 +23,52 @@ from rekka.app.repairs import REPAIRS, Mark, add_marks, edit_marks, read_key, re
 from rekka.cli import app as command_line
 from rekka.core.errors import BadOption
 from rekka.core.language import LANGUAGES, load_words
+from rekka.data.transitions import ReadingOptions
 from rekka.fleet.document import load_forecast
 from rekka.report.document import Document
 from rekka.report.overview import make_overview
-from rekka.workflows.forecast import reopen_forecast
+from rekka.study.compare import Request, begin_study
+from rekka.study.runner import RunOptions
+from rekka.workflows.forecast import forecast_own_tables, reopen_forecast
 
 EN = load_words("en")
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e'
+
+
+class Tags(HTMLParser):
+    """Elements of a page that run something, or that none of our templates has."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.bad = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        plain = tag != "script" or "src" in given or given.get("type") in ("application/json", "text/plain")
+        runs = [name for name in given if name.startswith("on") or name == "style"]
+        if runs or not plain or given.get("src") == "x" or "javascript:" in given.get("href", ""):
+            self.bad.append((tag, attrs))
+
+
+def put_hostile_run(workspace):
+    """A run of a table with hostile names of everything."""
+    ratings = {one: f"{one}{HOSTILE}" for one in "abcde"}
+    drawn = rekka.simulate_inventory(40, preset="plain", seed=3).inspections.filter(case="Pier")
+    names = ("bridge_id", "case", "member")
+    table = workspace.folder / "hostile.csv"
+    drawn.with_columns(
+        *(pl.concat_str(name, pl.lit(HOSTILE + "long " * 30)) for name in names),
+        state=pl.col("state").replace_strict(ratings),
+    ).write_csv(table)
+    reading = ReadingOptions({"state": {"labels": list(ratings.values())}})
+    study = begin_study(
+        Request([table], reading, {"study": {"methods": ("zscore",)}, "guard": PLAN["guard"]}),
+        workspace.folder / "run",
+        RunOptions(),
+    )
+    assert forecast_own_tables(study, workspace.folder / "run") is None
+    return workspace.open_run("run")
 
 
 @pytest.fixture
@@ -466,6 +507,28 @@ class TestRuns:
             text = browser.get(f"/runs/{run.id}/{page}").text
             assert "<script>alert" not in text
             assert 'value="<script>' not in text
+
+    def test_names_of_a_table_are_shown_and_do_nothing(self, workspace, browser, access):
+        """Bridges, components, members and ratings; the report has them as data of its script, too."""
+        run = put_hostile_run(workspace)
+        address = f"/runs/{run.id}"
+        form = {"form_token": access.form, "action": "worst", "number": "3"}
+        marked = browser.post(f"{address}/what-if", data=form)
+        assert marked.status_code == 303, marked.text[-1500:]
+        bridge = find_view(run.study).details["bridge_id"][0]
+        assert HOSTILE in bridge
+        pages = [f"{address}/{name}" for name in ("results", "what-if", f"what-if?{urlencode({'query': 'img'})}")]
+        pages += [
+            f"{address}/member?{urlencode({'bridge': bridge})}",
+            f"/comparison?first={run.id}&second={run.id}",
+        ]
+        for page in (*pages, f"{address}/report"):
+            answer = browser.get(page)
+            assert answer.status_code == 200, answer.text[-2000:]
+            found = Tags(answer.text)
+            assert found.bad == [], page
+            assert page.endswith("report") or "\u202e" not in answer.text, page
+            assert "script-src 'self';" in answer.headers["Content-Security-Policy"]
 
     def test_unknown_runs(self, browser):
         for page in ("results", "what-if", "report", "member", "files/report.json"):
