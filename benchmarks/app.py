@@ -1,9 +1,9 @@
 """Answers of the local page with a table of 50,000 rows, beside rendering alone: ``python -m benchmarks.app``.
 
 A table is simulated, uploaded, read and compared; then each page is asked for again and again, as a browser does
-that has been there before. Beside the time of an answer stand the time that its templates take in it, and the time of
-the first answer, for which something may have to be read. The memory is that of a server that nothing was asked of yet. Stored in ``results/app.json``. Exits with 1 if an aim is not
-met.
+that has been there before. Beside the time of an answer stand the time that its templates take in it, and the time
+of the first answer, for which something may have to be read. The memory is that of a server that nothing was asked
+of yet. Stored in ``results/app.json``. Exits with 1 if an aim is not met.
 """
 
 from __future__ import annotations

@@ -90,6 +90,17 @@ def test_ratings_are_those_of_the_table_as_it_is_read(table):
     assert find_ratings(changed).labels == ("a", "b", "c/d/e")
 
 
+def test_ratings_of_a_folder_follow_its_files(workspace, rows):
+    folder = workspace.folder / "ours"
+    folder.mkdir()
+    file = folder / "inspections.csv"
+    file.write_text(rows.write_csv())
+    table = workspace.open_table("ours")
+    assert find_ratings(table).labels == ("a", "b", "c", "d", "e")
+    file.write_text(rows.filter(rows["state"] < "e").write_csv())
+    assert find_ratings(table).labels == ("a", "b", "c", "d")
+
+
 # The page
 
 

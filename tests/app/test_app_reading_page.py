@@ -102,7 +102,7 @@ def test_the_checks_follow_the_page(page, piers):
     page.add(piers)
     fresh = piers.with_columns(pl.lit(7).alias("more"))
     page.add(fresh).show("?check=1")
-    reading._checked._kept.clear()
+    reading._checked._known.clear()
     page.show("")
     assert f'hx-get="{page.address}/checks" hx-trigger="load"' in page.text
     assert f'<noscript><p><a class="button primary" href="{page.address}?check=1"' in page.text
@@ -343,15 +343,6 @@ def test_a_reading_is_kept_until_something_changes(page, piers, monkeypatch):
     piers.head(40).write_csv(file)
     page.show()
     assert len(asked) == 2
-
-
-def test_as_many_readings_are_kept_as_fit():
-    kept = reading.Recent(2)
-    made = []
-    for key in ("a", "b", "a", "c", "a", "b"):
-        kept.ask(key, lambda key=key: made.append(key) or key.upper())
-    assert made == ["a", "b", "c", "b"]
-    assert kept.get("c") is None
 
 
 def test_a_table_of_many_columns_is_cut(page, piers):

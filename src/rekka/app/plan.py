@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 
 import polars as pl
 from starlette.concurrency import run_in_threadpool
@@ -16,6 +14,7 @@ from starlette.routing import Route
 
 from rekka.app.command_line import spell_commands, write_commands
 from rekka.app.jobs import LOG, RESUMABLE, JobQueue
+from rekka.app.memory import Memory
 from rekka.app.pages import (
     explain_error,
     find_language,
@@ -26,7 +25,7 @@ from rekka.app.pages import (
     words_of,
 )
 from rekka.app.progress import Progress, read_progress
-from rekka.app.workspace import Ask, Draft, Job, Run, StoredTable, Workspace
+from rekka.app.workspace import Ask, Job, Run, StoredTable, Workspace
 from rekka.core.errors import BadOption, RekkaError
 from rekka.core.folders import digest, last_line
 from rekka.core.language import LANGUAGES, Words, say
@@ -35,6 +34,7 @@ from rekka.core.ratings import Ratings
 QUICK, THOROUGH = "quick", "thorough"
 YEARS, MOST_YEARS = 30, 200
 USUAL = ""  # the threshold that the scale makes usual
+_RATINGS = Memory(16)
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,13 @@ class Choices:
 
 
 def find_ratings(table: StoredTable) -> Ratings:
-    """Ratings of a table as it is read now; they are kept until the file or its draft changes."""
-    return _read_ratings(table.folder, table.file, table.file.stat().st_mtime_ns, table.draft.model_dump_json())
+    """Ratings of a table as it is read now; they are kept until its files or its draft change."""
+    found: Ratings = _RATINGS.find(table.signature, lambda: _read_ratings(table))
+    return found
 
 
-@lru_cache(maxsize=16)
-def _read_ratings(folder: Path, file: Path, changed: int, draft: str) -> Ratings:
-    table = StoredTable(folder.name, folder, file, Draft.model_validate_json(draft))
-    found = table.options.transitions(file)
+def _read_ratings(table: StoredTable) -> Ratings:
+    found = table.options.transitions(table.file)
     labels = () if found.reading is None else found.reading.labels or ()
     worst = found.frame.select(pl.max_horizontal("state_1", "state_2").max()).item()
     return Ratings.of(labels, max(worst or 1, len(labels)))
