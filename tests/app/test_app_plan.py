@@ -160,6 +160,14 @@ def test_a_table_of_a_run_is_not_deleted(send, table, workspace):
     assert (workspace.tables(), workspace.runs()) == ([], [])
 
 
+def test_only_what_is_deleted_for_good_is_asked_about(browser, table, workspace, rows):
+    (workspace.folder / "mine.csv").write_text(rows.write_csv())
+    workspace.open_table("mine.csv")
+    buttons = re.findall(r"<button[^>]*aria-label[^>]*>", browser.get("/").text)
+    found = {re.search('aria-label="([^"]*)"', one)[1]: "Delete this table" in one for one in buttons}
+    assert found == {"Delete inspections.csv": True, "Take mine.csv off the list": False}
+
+
 def test_the_demo_is_one_button(browser, send, workspace):
     assert 'action="/demo"' in browser.get("/").text
     sent = send("/demo")

@@ -95,6 +95,21 @@ def test_from_results_to_repairs_by_clicks(visit, first, scripts):
     page.get_by_text("No member is marked yet.").wait_for()
 
 
+def test_a_forecast_that_takes_long_is_said_to_be_computed(visit, first):
+    page = visit()
+    note = page.get_by_text("is being computed")
+    assert not note.is_visible()
+    waiting = []
+    page.route("**/results?threshold=3*", lambda route: waiting.append(route))
+    page.select_option("#threshold", "3")
+    note.wait_for()
+    while not waiting:
+        page.wait_for_timeout(50)
+    waiting[0].continue_()
+    page.locator(".headline", has_text="rated c").wait_for()
+    assert not note.is_visible()
+
+
 def test_the_back_button_leads_to_what_was_seen(visit, first):
     page = visit()
     before = page.locator(".headline").inner_text()
