@@ -430,7 +430,9 @@ def test_runs_and_tables_of_the_user_are_opened_and_only_taken_off_the_list(brow
     assert workspace.runs()[0].study == folder / "run"
     assert workspace.tables()[0].file == folder / "table.csv"
     for address in (opened, table):
-        assert send(f"{address}/delete").status_code == 303
+        gone = send(f"{address}/delete")
+        assert gone.status_code == 303
+        assert "was taken off the list; its files stay" in browser.get(gone.headers["location"]).text
     assert (workspace.runs(), workspace.tables()) == ([], [])
     assert (folder / "run" / "study.toml").exists()
     assert (folder / "table.csv").exists()

@@ -85,8 +85,8 @@ def test_the_language_is_the_browsers_until_one_is_chosen(browser, send, accepte
 def test_a_notice_is_shown_once_and_only_if_it_is_ours(browser, upload, send, workspace):
     upload("a<b>.csv", b"a\n1\n")
     send(f"/tables/{workspace.tables()[0].id}/delete")
-    assert "a&lt;b&gt;.csv was taken off the list" in browser.get("/").text
-    assert "taken off the list" not in browser.get("/").text
+    assert "a&lt;b&gt;.csv was deleted" in browser.get("/").text
+    assert "was deleted" not in browser.get("/").text
     browser.cookies.set("rekka-notice", "WyJub3RlIiwgeyJzYXkiOiAieCJ9XQ==.forged")
     assert browser.get("/").status_code == 200
 

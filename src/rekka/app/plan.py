@@ -259,7 +259,8 @@ async def delete_run(request: Request) -> Response:
     """Delete a run; a run folder that the user put into the workspace is only taken off the list."""
     run = _workspace(request).run(request.path_params["run"])
     await run_in_threadpool(_queue(request).delete, run.id)
-    return redirect(request, "/runs", "app.runs.deleted", name=run.job.name)
+    said = "app.removed" if run.job.place else "app.deleted"
+    return redirect(request, "/runs", said, name=run.job.name)
 
 
 # Runs

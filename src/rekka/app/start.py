@@ -65,7 +65,8 @@ async def delete_table(request: Request) -> Response:
     if users and table.draft.place is None:
         return redirect(request, "/", "app.start.in_use", "bad", name=table.draft.name, n=len(users))
     workspace.remove(TABLES, table.id)
-    return redirect(request, "/", "app.start.deleted", name=table.draft.name)
+    said = "app.removed" if table.draft.place else "app.deleted"
+    return redirect(request, "/", said, name=table.draft.name)
 
 
 ROUTES = [
