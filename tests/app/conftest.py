@@ -1,7 +1,8 @@
 """A workspace, its application, and a browser that has the cookie."""
 
+import threading
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -11,6 +12,30 @@ with warnings.catch_warnings(), suppress(ImportError):
 
 PORT = 8765
 OURS = f"http://127.0.0.1:{PORT}"
+
+
+@contextmanager
+def serving(workspace):
+    """A server of a workspace in a thread; its access."""
+    import uvicorn
+
+    from rekka.app.access import Access
+    from rekka.app.server import create_app, listen
+
+    with listen(0) as listening:
+        access = Access(listening.getsockname()[1])
+        server = uvicorn.Server(uvicorn.Config(create_app(workspace, access), log_level="warning", lifespan="on"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        yield access
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def serve():
+    """The function that serves a workspace, as a context."""
+    return serving
 
 
 @pytest.fixture

@@ -2,19 +2,14 @@
 
 import re
 import sys
-import threading
 
 import pytest
 
 pytest.importorskip("starlette", reason="the extra app is not installed: pip install 'rekka[app]'")
 
-import uvicorn
-
 import rekka
 from rekka.app import jobs
-from rekka.app.access import Access
 from rekka.app.progress import read_progress
-from rekka.app.server import create_app, listen
 from rekka.app.workspace import Workspace
 
 OF_TABLE = re.compile(r"/tables/\w+$")
@@ -38,18 +33,13 @@ except KeyboardInterrupt:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def served(tmp_path_factory, serve):
     """A server whose workers do nothing: its workspace and its access."""
     workspace = Workspace(tmp_path_factory.mktemp("served") / "workspace")
-    with pytest.MonkeyPatch.context() as patched, listen(0) as listening:
+    with pytest.MonkeyPatch.context() as patched:
         patched.setattr(jobs, "WORKER", [sys.executable, "-c", AT_WORK])
-        access = Access(listening.getsockname()[1])
-        server = uvicorn.Server(uvicorn.Config(create_app(workspace, access), log_level="warning", lifespan="on"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        yield workspace, access
-        server.should_exit = True
-        thread.join()
+        with serve(workspace) as access:
+            yield workspace, access
 
 
 @pytest.fixture
@@ -77,7 +67,7 @@ def visit(chromium, served):
         page.goto(access.address)
         return page
 
-    go.base, go.follow = base, follow
+    go.base, go.follow, go.said = base, follow, said
     yield go
     for context in opened:
         context.close()
@@ -200,6 +190,38 @@ def test_two_tabs_show_the_same_run_and_closing_one_stops_nothing(visit, served,
     [run] = workspace.runs()
     assert (run.state, read_progress(run.folder).outcome) == ("working", "")
     delete(other)
+
+
+def test_a_run_that_waits_says_so_and_the_keyboard_stays_in_the_list(visit, table):
+    page = visit()
+    start(page, visit.base, table)
+    page.get_by_role("link", name="2. What to compute").click()
+    page.get_by_role("button", name="Start the computation").click()
+    page.get_by_text("Runs before this one: 1").wait_for()
+    assert page.locator(".chip", has_text="waiting").is_visible()
+    page.goto(f"{visit.base}/runs")
+    assert page.locator(".chip").all_inner_texts() == ["waiting", "working"]
+    assert all(chip.is_visible() for chip in page.locator(".chip").all())
+    page.locator("button").last.focus()
+    with page.expect_response(lambda answer: "seen=" in answer.url and answer.status == 204):
+        pass  # nothing new
+    assert page.evaluate("document.activeElement === [...document.querySelectorAll('button')].at(-1)")
+    page.on("dialog", lambda dialog: dialog.accept())
+    for _ in range(2):
+        page.get_by_role("button", name="Delete").first.click()
+        page.get_by_text("inspections.csv was deleted").wait_for()
+
+
+def test_a_server_that_is_gone_is_said_until_it_answers_again(visit, table):
+    page = visit()
+    start(page, visit.base, table)
+    page.route("**/*seen=*", lambda route: route.abort())
+    page.get_by_text("does not answer").wait_for()
+    page.unroute("**/*seen=*")
+    page.get_by_text("does not answer").wait_for(state="detached")
+    delete(page)
+    assert visit.said
+    visit.said.clear()  # the browser complains, too
 
 
 def test_the_keyboard_stays_where_it_is_while_progress_is_shown(visit, table):

@@ -12,6 +12,7 @@ import rekka
 from rekka.app import changes
 from rekka.app.description import NOT_RATED, describe_reading
 from rekka.app.problems import KINDS, check_reading, find_remedy
+from rekka.checks.engine import Subject, list_codes, load_checks
 from rekka.core.language import load_words
 from rekka.core.ratings import ROMAN
 from rekka.data.mapping import format_mapping, load_mapping
@@ -369,6 +370,15 @@ class TestRefusals:
             assert {
                 f"app.reading.problem.{kind}.{part}" for part in ("title", "found", "do")
             } <= words.texts.keys()
+
+    @pytest.mark.parametrize("lang", ["en", "ja"])
+    def test_advice_on_the_page_names_no_option_of_a_command(self, lang):
+        load_checks("rekka.checks")
+        words, shown = load_words(lang), (Subject.TABLE, Subject.RECORDED, Subject.TRAINING)
+        for code, used in list_codes().items():
+            own = [text for key, text in words.texts.items() if key.startswith(f"check.{code}.")]
+            if any(one.subject in shown for one in used) and any("--" in text for text in own):
+                assert "--" not in words(f"app.reading.do.{code}")
 
 
 class Form(dict):

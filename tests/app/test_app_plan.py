@@ -1,5 +1,6 @@
 """The choice of what is to be done, the command line it amounts to, progress, and the list of runs."""
 
+import re
 import shlex
 from pathlib import Path
 from types import SimpleNamespace
@@ -89,6 +90,17 @@ def test_ratings_are_those_of_the_table_as_it_is_read(table):
     assert find_ratings(changed).labels == ("a", "b", "c/d/e")
 
 
+def test_ratings_of_a_folder_follow_its_files(workspace, rows):
+    folder = workspace.folder / "ours"
+    folder.mkdir()
+    file = folder / "inspections.csv"
+    file.write_text(rows.write_csv())
+    table = workspace.open_table("ours")
+    assert find_ratings(table).labels == ("a", "b", "c", "d", "e")
+    file.write_text(rows.filter(rows["state"] < "e").write_csv())
+    assert find_ratings(table).labels == ("a", "b", "c", "d")
+
+
 # The page
 
 
@@ -146,6 +158,14 @@ def test_a_table_of_a_run_is_not_deleted(send, table, workspace):
     send(f"/runs/{run.id}/delete")
     send(f"/tables/{table.id}/delete")
     assert (workspace.tables(), workspace.runs()) == ([], [])
+
+
+def test_only_what_is_deleted_for_good_is_asked_about(browser, table, workspace, rows):
+    (workspace.folder / "mine.csv").write_text(rows.write_csv())
+    workspace.open_table("mine.csv")
+    buttons = re.findall(r"<button[^>]*aria-label[^>]*>", browser.get("/").text)
+    found = {re.search('aria-label="([^"]*)"', one)[1]: "Delete this table" in one for one in buttons}
+    assert found == {"Delete inspections.csv": True, "Take mine.csv off the list": False}
 
 
 def test_the_demo_is_one_button(browser, send, workspace):
@@ -356,6 +376,35 @@ def test_every_stage_of_the_library_has_words_in_every_language():
 # Runs
 
 
+def test_runs_of_one_table_are_told_apart(browser, workspace):
+    asks = [Ask(table="t.csv"), Ask(table="t.csv", models="auto", threshold="d", years=45)]
+    for ask in asks:
+        workspace.new_run(Job(name="t.csv", ask=ask, state="done"))
+    for path in ("/", "/runs", "/comparison"):
+        text = browser.get(path).text
+        assert "Quick · 20" in text
+        assert "Thorough · threshold d · 45 years · 20" in text
+
+
+def test_a_list_of_runs_that_was_seen_is_left_alone(browser, workspace):
+    run = workspace.new_run(Job(name="t.csv", ask=Ask(table="t.csv")))
+    seen = re.search(r'hx-get="(/runs\?seen=\w+)"', browser.get("/runs").text)[1]
+    assert browser.get(seen, headers={"HX-Request": "true"}).status_code == 204
+    assert browser.get(seen).status_code == 200
+    run.save(run.job.model_copy(update={"state": "working"}))
+    assert "working" in browser.get(seen, headers={"HX-Request": "true"}).text
+
+
+def test_steps_lead_back_to_the_table_while_it_is_listed(browser, send, table, workspace):
+    plan = f"/tables/{table.id}/plan"
+    run = workspace.new_run(Job(name="t.csv", ask=Ask(table="t.csv"), table=table.id))
+    assert f'<a href="/tables/{table.id}">1. Table</a>' in browser.get(plan).text
+    assert f'<a href="{plan}">2. What to compute</a>' in browser.get(f"/runs/{run.id}").text
+    (table.folder / "table.json").unlink()
+    assert plan not in browser.get(f"/runs/{run.id}").text
+    assert workspace.run(run.id).save(run.job.model_copy(update={"table": "../x"})).source is None
+
+
 def test_two_runs_that_are_done_can_be_compared(browser, workspace):
     runs = [workspace.new_run(Job(name=f"run {n}", ask=Ask(table="t.csv"), state="done")) for n in range(2)]
     assert "/comparison" not in browser.get("/").text
@@ -381,7 +430,9 @@ def test_runs_and_tables_of_the_user_are_opened_and_only_taken_off_the_list(brow
     assert workspace.runs()[0].study == folder / "run"
     assert workspace.tables()[0].file == folder / "table.csv"
     for address in (opened, table):
-        assert send(f"{address}/delete").status_code == 303
+        gone = send(f"{address}/delete")
+        assert gone.status_code == 303
+        assert "was taken off the list; its files stay" in browser.get(gone.headers["location"]).text
     assert (workspace.runs(), workspace.tables()) == ([], [])
     assert (folder / "run" / "study.toml").exists()
     assert (folder / "table.csv").exists()

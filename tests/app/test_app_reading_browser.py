@@ -1,7 +1,5 @@
 """The page of a table in Chromium: by clicks alone, with and without scripts, by keyboard, for every reader."""
 
-import threading
-
 import polars as pl
 import pytest
 
@@ -9,10 +7,6 @@ import rekka
 
 pytest.importorskip("starlette", reason="the extra app is not installed: pip install 'rekka[app]'")
 
-import uvicorn
-
-from rekka.app.access import Access
-from rekka.app.server import create_app, listen
 from rekka.app.workspace import Workspace
 
 DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
@@ -26,18 +20,11 @@ OVERFLOWING = """() => [...document.querySelectorAll("body *")].filter((one) => 
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def served(tmp_path_factory, serve):
     """A server with an empty workspace."""
     workspace = Workspace(tmp_path_factory.mktemp("live") / "workspace")
-    with listen(0) as listening:
-        access = Access(listening.getsockname()[1])
-        config = uvicorn.Config(create_app(workspace, access), log_level="warning", lifespan="off")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
+    with serve(workspace) as access:
         yield access
-        server.should_exit = True
-        thread.join()
 
 
 @pytest.fixture
@@ -60,9 +47,10 @@ def upload(chromium, served, tmp_path):
         window.set_input_files("#table", table)
         if options.get("java_script_enabled", True):
             window.wait_for_url("**/tables/*")
-            window.wait_for_selector(".verdict")
+            window.wait_for_selector(".readiness")
         else:
             window.click("button.primary")
+            assert not window.get_by_text("is being checked").is_visible()  # nothing is, until it is asked for
             window.get_by_role("link", name="Check the table now").click()
         return window
 
@@ -76,7 +64,7 @@ def settle(window):
     """Wait until what was asked for is there."""
     window.wait_for_timeout(100)
     window.locator("#reading.htmx-request").wait_for(state="detached")
-    window.wait_for_selector(".verdict")
+    window.wait_for_selector(".readiness")
 
 
 def press(window, name):
@@ -98,20 +86,20 @@ def upside(piers):
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without"])
 def test_an_upside_down_scale_is_corrected_by_a_click(upload, upside, scripts):
     window = upload(upside, java_script_enabled=scripts)
-    assert "stops the work" in window.inner_text(".verdict")
+    assert "stops the work" in window.inner_text(".readiness")
     assert window.get_by_role("link", name="Next").count() == 0
     press(window, "Turn the scale round")
-    assert "Ready" in window.inner_text(".verdict")
+    assert "Ready" in window.inner_text(".readiness")
     assert window.get_by_role("link", name="Next").get_attribute("href").endswith("/plan")
 
 
 def test_a_stop_is_allowed_only_with_the_tick(upload, upside):
     window = upload(upside)
     window.get_by_role("button", name="Continue although R109").click()
-    assert "stops the work" in window.inner_text(".verdict")  # the browser asks for the tick
+    assert "stops the work" in window.inner_text(".readiness")  # the browser asks for the tick
     window.get_by_label("I have checked the direction").check()
     press(window, "Continue although R109")
-    assert "Ready" in window.inner_text(".verdict")
+    assert "Ready" in window.inner_text(".readiness")
     assert "R109 is allowed" in window.inner_text("#checks")
 
 
@@ -123,7 +111,7 @@ def test_ratings_in_words_are_put_in_order(upload, piers):
         window.select_option(f"#place-{place}", str(order.index(name) + 1))
     press(window, "Use these places")
     assert window.locator(".ratings li").all_inner_texts() == order
-    assert "Ready" in window.inner_text(".verdict")
+    assert "Ready" in window.inner_text(".readiness")
 
 
 def test_a_change_keeps_the_focus_and_the_folds(upload, piers):
@@ -141,11 +129,11 @@ def test_two_windows(upload, upside):
     window = upload(upside)
     other = window.context.new_page()
     other.goto(window.url)
-    other.wait_for_selector(".verdict")
+    other.wait_for_selector(".readiness")
     press(window, "Turn the scale round")
     press(other, "Turn the scale round")
     assert "changed in another window" in other.inner_text("[role=alert]")
-    assert "Ready" in other.inner_text(".verdict")
+    assert "Ready" in other.inner_text(".readiness")
 
 
 def test_hostile_names_do_nothing(upload, piers):
@@ -181,6 +169,6 @@ def test_from_ontarios_file_to_the_plan_by_clicks(upload, ontario):
     for column in ("LAST MAJOR REHAB", "LAST MINOR REHAB"):
         window.get_by_label(f"Role of {column}").select_option("repairs")
         settle(window)
-    assert "Ready" in window.inner_text(".verdict")
+    assert "Ready" in window.inner_text(".readiness")
     window.get_by_role("link", name="Next").click()
     window.wait_for_url("**/plan")

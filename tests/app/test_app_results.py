@@ -4,6 +4,7 @@ import csv
 import io
 import shutil
 import threading
+from html.parser import HTMLParser
 from urllib.parse import urlencode
 
 import polars as pl
@@ -11,23 +12,64 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra app is not installed: pip install 'rekka[app]'")
 
-from results_cases import CASES, OPTIONS, TABLE, forecast_file, put_run, share_run, write_table
+from results_cases import CASES, OPTIONS, PLAN, TABLE, forecast_file, put_run, share_run, write_table
 from typer.testing import CliRunner
 
 import rekka
 from rekka.app import repairs
 from rekka.app.downloads import FILES, OF_RUN, write_forecast_command
-from rekka.app.forecasts import Memory, find_view, open_forecast, search_members
+from rekka.app.forecasts import find_view, open_forecast, search_members
+from rekka.app.memory import Memory
 from rekka.app.repairs import REPAIRS, Mark, add_marks, edit_marks, read_key, read_marks, write_marks
 from rekka.cli import app as command_line
 from rekka.core.errors import BadOption
 from rekka.core.language import LANGUAGES, load_words
+from rekka.data.transitions import ReadingOptions
 from rekka.fleet.document import load_forecast
 from rekka.report.document import Document
 from rekka.report.overview import make_overview
-from rekka.workflows.forecast import reopen_forecast
+from rekka.study.compare import Request, begin_study
+from rekka.study.runner import RunOptions
+from rekka.workflows.forecast import forecast_own_tables, reopen_forecast
 
 EN = load_words("en")
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e'
+
+
+class Tags(HTMLParser):
+    """Elements of a page that run something, or that none of our templates has."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.bad = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        plain = tag != "script" or "src" in given or given.get("type") in ("application/json", "text/plain")
+        runs = [name for name in given if name.startswith("on") or name == "style"]
+        if runs or not plain or given.get("src") == "x" or "javascript:" in given.get("href", ""):
+            self.bad.append((tag, attrs))
+
+
+def put_hostile_run(workspace):
+    """A run of a table with hostile names of everything."""
+    ratings = {one: f"{one}{HOSTILE}" for one in "abcde"}
+    drawn = rekka.simulate_inventory(40, preset="plain", seed=3).inspections.filter(case="Pier")
+    names = ("bridge_id", "case", "member")
+    table = workspace.folder / "hostile.csv"
+    drawn.with_columns(
+        *(pl.concat_str(name, pl.lit(HOSTILE + "long " * 30)) for name in names),
+        state=pl.col("state").replace_strict(ratings),
+    ).write_csv(table)
+    reading = ReadingOptions({"state": {"labels": list(ratings.values())}})
+    study = begin_study(
+        Request([table], reading, {"study": {"methods": ("zscore",)}, "guard": PLAN["guard"]}),
+        workspace.folder / "run",
+        RunOptions(),
+    )
+    assert forecast_own_tables(study, workspace.folder / "run") is None
+    return workspace.open_run("run")
 
 
 @pytest.fixture
@@ -71,7 +113,7 @@ def rows_of(content):
 
 class TestForecasts:
     def test_own_view_is_that_of_the_report(self, run):
-        view = find_view(run.study, memory=Memory())
+        view = find_view(run.study, memory=Memory(6))
         stored = Document.from_json((run.study / "report.json").read_bytes())
         assert view.document == stored
         assert view.details.height == stored.network.members
@@ -87,7 +129,7 @@ class TestForecasts:
 
     @pytest.mark.parametrize("asked", [{"threshold": 2}, {"years": 12}, {"threshold": 5, "years": 7}])
     def test_other_view_is_that_of_another_forecast(self, run, asked):
-        view = find_view(run.study, **asked, memory=Memory())
+        view = find_view(run.study, **asked, memory=Memory(6))
         plain = rekka.forecast_inventory(run.study, run.study.parent / TABLE, member_intervals=False, **asked)
         assert view.forecast.network.equals(plain.network)
         assert view.document.network.horizon == asked.get("years", 30)
@@ -95,25 +137,25 @@ class TestForecasts:
         assert goals == {asked.get("threshold", 4)}
 
     def test_years_of_a_new_member_follow_the_threshold(self, run):
-        soon, late = (find_view(run.study, threshold, memory=Memory()).document for threshold in (2, 5))
+        soon, late = (find_view(run.study, threshold, memory=Memory(6)).document for threshold in (2, 5))
         for one, other in zip(soon.models, late.models, strict=True):
             assert one.forecast.passages[0].median < other.forecast.passages[0].median
 
     def test_wrong_choices_are_refused(self, run):
         with pytest.raises(BadOption, match="threshold is 9"):
-            find_view(run.study, threshold=9, memory=Memory())
+            find_view(run.study, threshold=9, memory=Memory(6))
         with pytest.raises(BadOption, match="years is 51"):
-            find_view(run.study, years=51, memory=Memory())
+            find_view(run.study, years=51, memory=Memory(6))
 
     def test_another_forecast_in_the_folder_is_another_view(self, run):
-        store = Memory()
+        store = Memory(6)
         before = find_view(run.study, memory=store)
         call("forecast", run.study, run.study.parent / TABLE, "--years", 9, "--no-member-intervals")
         after = find_view(run.study, memory=store)
         assert (before.years, after.years) == (30, 9)
 
     def test_search_finds_every_word_anywhere(self, run):
-        details = find_view(run.study, memory=Memory()).details
+        details = find_view(run.study, memory=Memory(6)).details
         name = details["bridge_id"][0]
         found = search_members(details, f"pier {name.lower()}")
         assert found["case"].unique().to_list() == ["Pier"]
@@ -128,7 +170,7 @@ class TestForecasts:
 class TestMemory:
     def test_what_nobody_asks_for_goes(self):
         now = [0.0]
-        store, made = Memory(kept=10, clock=lambda: now[0]), []
+        store, made = Memory(6, kept=10, clock=lambda: now[0]), []
 
         def make():
             made.append(1)
@@ -143,14 +185,16 @@ class TestMemory:
         assert store.find("a", make) == 2
 
     def test_the_one_asked_for_longest_ago_goes_first(self):
-        store = Memory(most=2)
+        store = Memory(2)
+        assert store.get("a") is None
         for key in "abac":
             store.find(key, lambda key=key: f"first {key}")
+        assert (store.get("b"), store.get("c")) == (None, "first c")
         assert [store.find(key, lambda: "made again") for key in "ac"] == ["first a", "first c"]
         assert store.find("b", lambda: "made again") == "made again"
 
     def test_several_who_ask_at_once_wait_for_one(self):
-        store, made, begin = Memory(), [], threading.Barrier(4)
+        store, made, begin = Memory(6), [], threading.Barrier(4)
 
         def make():
             made.append(1)
@@ -168,7 +212,7 @@ class TestMemory:
         assert made == [1]
 
     def test_what_fails_is_not_kept(self):
-        store = Memory()
+        store = Memory(6)
         with pytest.raises(ZeroDivisionError):
             store.find("a", lambda: 1 / 0)
         assert store.find("a", lambda: "made") == "made"
@@ -466,6 +510,28 @@ class TestRuns:
             text = browser.get(f"/runs/{run.id}/{page}").text
             assert "<script>alert" not in text
             assert 'value="<script>' not in text
+
+    def test_names_of_a_table_are_shown_and_do_nothing(self, workspace, browser, access):
+        """Bridges, components, members and ratings; the report has them as data of its script, too."""
+        run = put_hostile_run(workspace)
+        address = f"/runs/{run.id}"
+        form = {"form_token": access.form, "action": "worst", "number": "3"}
+        marked = browser.post(f"{address}/what-if", data=form)
+        assert marked.status_code == 303, marked.text[-1500:]
+        bridge = find_view(run.study).details["bridge_id"][0]
+        assert HOSTILE in bridge
+        pages = [f"{address}/{name}" for name in ("results", "what-if", f"what-if?{urlencode({'query': 'img'})}")]
+        pages += [
+            f"{address}/member?{urlencode({'bridge': bridge})}",
+            f"/comparison?first={run.id}&second={run.id}",
+        ]
+        for page in (*pages, f"{address}/report"):
+            answer = browser.get(page)
+            assert answer.status_code == 200, answer.text[-2000:]
+            found = Tags(answer.text)
+            assert found.bad == [], page
+            assert page.endswith("report") or "\u202e" not in answer.text, page
+            assert "script-src 'self';" in answer.headers["Content-Security-Policy"]
 
     def test_unknown_runs(self, browser):
         for page in ("results", "what-if", "report", "member", "files/report.json"):

@@ -1,20 +1,15 @@
 """Results, what if and two runs in Chromium: by clicks alone, with and without scripts, for every reader."""
 
-import shutil
-import threading
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("starlette", reason="the extra app is not installed: pip install 'rekka[app]'")
 
-import uvicorn
 from results_cases import put_run
 
-from rekka.app.access import Access
 from rekka.app.forecasts import find_view
 from rekka.app.repairs import read_marks
-from rekka.app.server import create_app, listen
 from rekka.app.workspace import Workspace
 
 PHONE = 390  # pixels
@@ -22,31 +17,12 @@ PATIENCE = 120_000  # milliseconds
 
 
 @pytest.fixture(scope="module")
-def chromium():
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("there is no Chromium (Debian: chromium)")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as started:
-        launched = started.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
+def served(tmp_path_factory, serve):
     """A server with two runs: its workspace, its access, the runs."""
     workspace = Workspace(tmp_path_factory.mktemp("live") / "workspace")
     runs = [put_run(workspace, name) for name in ("one", "two")]
-    with listen(0) as listening:
-        access = Access(listening.getsockname()[1])
-        config = uvicorn.Config(create_app(workspace, access), log_level="warning", lifespan="off")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
+    with serve(workspace) as access:
         yield access, runs
-        server.should_exit = True
-        thread.join()
 
 
 @pytest.fixture
@@ -117,6 +93,21 @@ def test_from_results_to_repairs_by_clicks(visit, first, scripts):
     assert Path(found.value.path()).read_bytes() == (first.folder / "repairs.csv").read_bytes()
     page.get_by_role("button", name="Take off all marks").click()
     page.get_by_text("No member is marked yet.").wait_for()
+
+
+def test_a_forecast_that_takes_long_is_said_to_be_computed(visit, first):
+    page = visit()
+    note = page.get_by_text("is being computed")
+    assert not note.is_visible()
+    waiting = []
+    page.route("**/results?threshold=3*", lambda route: waiting.append(route))
+    page.select_option("#threshold", "3")
+    note.wait_for()
+    while not waiting:
+        page.wait_for_timeout(50)
+    waiting[0].continue_()
+    page.locator(".headline", has_text="rated c").wait_for()
+    assert not note.is_visible()
 
 
 def test_the_back_button_leads_to_what_was_seen(visit, first):

@@ -11,6 +11,7 @@ pytest.importorskip("starlette", reason="the extra app is not installed: pip ins
 import rekka.app
 from rekka.app.pages import environment, show_name, show_size
 from rekka.core.language import LANGUAGES, load_words
+from rekka.report.colours import write_style
 
 APP = Path(rekka.app.__file__).parent
 KEY = re.compile(r"app\.[\w.]+")
@@ -84,8 +85,8 @@ def test_the_language_is_the_browsers_until_one_is_chosen(browser, send, accepte
 def test_a_notice_is_shown_once_and_only_if_it_is_ours(browser, upload, send, workspace):
     upload("a<b>.csv", b"a\n1\n")
     send(f"/tables/{workspace.tables()[0].id}/delete")
-    assert "a&lt;b&gt;.csv was taken off the list" in browser.get("/").text
-    assert "taken off the list" not in browser.get("/").text
+    assert "a&lt;b&gt;.csv was deleted" in browser.get("/").text
+    assert "was deleted" not in browser.get("/").text
     browser.cookies.set("rekka-notice", "WyJub3RlIiwgeyJzYXkiOiAieCJ9XQ==.forged")
     assert browser.get("/").status_code == 200
 
@@ -125,6 +126,19 @@ def test_sizes_and_names():
 def test_templates_escape_by_themselves():
     assert environment().autoescape is True
     assert not any("|safe" in text or "| safe" in text for text in (f.read_text() for f in APP.rglob("*.html")))
+
+
+SHARED = {"fold", "good", "lead", "lister", "matrices", "number", "quiet", "remedy", "scroll", "stop", "table"}
+SHARED |= {"banner", "top", "warning"}
+
+
+def test_the_report_styles_no_class_of_the_page_by_chance():
+    """Pages have both styles: a rule of the report, such as one that hides what waits, must not reach the page."""
+    own, report = (
+        set(re.findall(r"\.([a-z][\w-]*)", re.sub(r"/\*.*?\*/|\{[^{}]*\}", "", text, flags=re.DOTALL)))
+        for text in ((APP / "static" / "app.css").read_text("utf-8"), write_style())
+    )
+    assert own & report == SHARED
 
 
 def test_htmx_is_unchanged_and_has_its_licence():

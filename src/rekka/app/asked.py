@@ -59,7 +59,7 @@ def read_asked(given: Mapping[str, str]) -> Asked:
 def read_number(text: str) -> int | None:
     """A whole number of a form; None for anything else."""
     plain = text.strip()
-    return int(plain) if plain.isdecimal() and len(plain) <= 6 else None
+    return int(plain) if plain.isdecimal() and len(plain) <= LONGEST_NUMBER else None
 
 
 class ResultsPage(NamedTuple):

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from rekka.app.forecasts import find_view
 from rekka.app.pages import NotThere, render, words_of
+from rekka.app.plan import describe_run
 from rekka.app.workspace import Run, Workspace
 from rekka.core.language import Words
 from rekka.report.document import Document, NetworkYear
@@ -221,6 +222,7 @@ def show_comparison(request: Request) -> Response:
         if name and name not in known:
             raise NotThere(f"There is no finished run {name}.")
     values: dict[str, Any] = {"runs": runs, "chosen": chosen, "letters": LETTERS, "pair": None}
+    values["describe"] = lambda run: describe_run(run, words)
     if all(chosen):
         values |= _compare([known[name] for name in chosen], workspace, words)
     return render(request, "comparison.html", **values)

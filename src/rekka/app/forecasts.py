@@ -6,17 +6,15 @@ another one is forecast from the models and members in memory. Nothing of it is 
 
 from __future__ import annotations
 
-import threading
-import time
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import polars as pl
 
+from rekka.app.memory import Memory
 from rekka.core.errors import BadOption, DamagedFile, InputError
 from rekka.core.folders import digest_file
 from rekka.core.ratings import Ratings
@@ -32,12 +30,9 @@ from rekka.study.run_folder import load_plan
 from rekka.workflows.forecast import InventoryForecast, reopen_forecast
 
 NUMBERS = "report.json"  # in the run folder, beside its page
-KEPT = 900.0  # seconds that what nobody asked for stays in memory
 MOST_KEPT, MOST_PICTURES = 6, 60  # forecasts, documents and what-ifs of all runs together; what is drawn of them
 LEAST_YEARS, MOST_YEARS = 1, 50  # of a horizon
 TEXT = "text of the search"  # column of a view's members
-
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,50 +74,7 @@ class View:
         return 0 if self.found is None else self.found.horizon
 
 
-class Memory:
-    """Results by key, kept until nobody has asked for it for ``KEPT`` seconds."""
-
-    def __init__(self, most: int = MOST_KEPT, kept: float = KEPT, clock: Callable[[], float] = time.monotonic):
-        self._most, self._kept, self._clock = most, kept, clock
-        self._known: dict[Any, tuple[float, Any]] = {}
-        self._asked: dict[Any, tuple[threading.Lock, list[None]]] = {}  # being made, and for how many
-        self._lock = threading.Lock()
-
-    def find(self, key: Any, make: Callable[[], Found]) -> Found:
-        """The result of ``make`` for this key; several who ask at once wait for one of them."""
-        with self._lock:
-            self._drop_old()
-            own, waiting = self._asked.setdefault(key, (threading.Lock(), []))
-            waiting.append(None)
-        try:
-            with own:
-                return self._take(key, make)
-        finally:
-            with self._lock:
-                waiting.pop()
-                if not waiting:
-                    del self._asked[key]
-
-    def _take(self, key: Any, make: Callable[[], Found]) -> Found:
-        with self._lock:
-            if key in self._known:
-                found: Found = self._known.pop(key)[1]
-                self._known[key] = (self._clock(), found)
-                return found
-        found = make()
-        with self._lock:
-            self._known[key] = (self._clock(), found)
-            while len(self._known) > self._most:
-                self._known.pop(next(iter(self._known)))  # the first is the one that was asked for longest ago
-        return found
-
-    def _drop_old(self) -> None:
-        now = self._clock()
-        for key in [key for key, (asked, _) in self._known.items() if now - asked > self._kept]:
-            del self._known[key]
-
-
-MEMORY = Memory()
+MEMORY = Memory(MOST_KEPT)
 PICTURES = Memory(MOST_PICTURES)  # as HTML, and whole pages
 
 

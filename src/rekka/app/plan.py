@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 
 import polars as pl
 from starlette.concurrency import run_in_threadpool
@@ -16,17 +14,27 @@ from starlette.routing import Route
 
 from rekka.app.command_line import spell_commands, write_commands
 from rekka.app.jobs import LOG, RESUMABLE, JobQueue
-from rekka.app.pages import explain_error, find_language, is_partial, redirect, render, words_of
+from rekka.app.memory import Memory
+from rekka.app.pages import (
+    explain_error,
+    find_language,
+    is_partial,
+    redirect,
+    render,
+    show_moment,
+    words_of,
+)
 from rekka.app.progress import Progress, read_progress
-from rekka.app.workspace import Ask, Draft, Job, Run, StoredTable, Workspace
+from rekka.app.workspace import Ask, Job, Run, StoredTable, Workspace
 from rekka.core.errors import BadOption, RekkaError
 from rekka.core.folders import digest, last_line
-from rekka.core.language import LANGUAGES, Words
+from rekka.core.language import LANGUAGES, Words, say
 from rekka.core.ratings import Ratings
 
 QUICK, THOROUGH = "quick", "thorough"
 YEARS, MOST_YEARS = 30, 200
 USUAL = ""  # the threshold that the scale makes usual
+_RATINGS = Memory(16)
 
 
 @dataclass(frozen=True)
@@ -74,14 +82,13 @@ class Choices:
 
 
 def find_ratings(table: StoredTable) -> Ratings:
-    """Ratings of a table as it is read now; they are kept until the file or its draft changes."""
-    return _read_ratings(table.folder, table.file, table.file.stat().st_mtime_ns, table.draft.model_dump_json())
+    """Ratings of a table as it is read now; they are kept until its files or its draft change."""
+    found: Ratings = _RATINGS.find(table.signature, lambda: _read_ratings(table))
+    return found
 
 
-@lru_cache(maxsize=16)
-def _read_ratings(folder: Path, file: Path, changed: int, draft: str) -> Ratings:
-    table = StoredTable(folder.name, folder, file, Draft.model_validate_json(draft))
-    found = table.options.transitions(file)
+def _read_ratings(table: StoredTable) -> Ratings:
+    found = table.options.transitions(table.file)
     labels = () if found.reading is None else found.reading.labels or ()
     worst = found.frame.select(pl.max_horizontal("state_1", "state_2").max()).item()
     return Ratings.of(labels, max(worst or 1, len(labels)))
@@ -252,7 +259,8 @@ async def delete_run(request: Request) -> Response:
     """Delete a run; a run folder that the user put into the workspace is only taken off the list."""
     run = _workspace(request).run(request.path_params["run"])
     await run_in_threadpool(_queue(request).delete, run.id)
-    return redirect(request, "/runs", "app.runs.deleted", name=run.job.name)
+    said = "app.removed" if run.job.place else "app.deleted"
+    return redirect(request, "/runs", said, name=run.job.name)
 
 
 # Runs
@@ -260,16 +268,31 @@ async def delete_run(request: Request) -> Response:
 
 async def show_runs(request: Request) -> Response:
     """All runs; two can be chosen to be compared."""
-    runs = await run_in_threadpool(_workspace(request).runs)
+    runs, words = await run_in_threadpool(_workspace(request).runs), words_of(request)
+    seen = digest(repr([(run.id, run.job.model_dump_json()) for run in runs]).encode())[:16]
+    if is_partial(request) and request.query_params.get("seen") == seen:
+        return Response(status_code=204)  # so that the keyboard stays where it is
     return render(
         request,
         "runs.html",
         block="list",
         runs=runs,
+        seen=seen,
+        describe=lambda run: describe_run(run, words),
         live=any(run.state in ("working", "waiting") for run in runs),
         resumable=[run.id for run in runs if run.state in RESUMABLE and run.job.ask is not None],
         comparable=[run for run in runs if run.state == "done"],
     )
+
+
+def describe_run(run: Run, words: Words) -> str:
+    """What a run was asked for, and when: what distinguishes it from others of the same table."""
+    ask, parts = run.job.ask, []
+    if ask is not None and ask.table is not None:
+        parts.append(words("app.plan.thorough" if ask.models else "app.plan.quick"))
+        parts += [words("app.runs.threshold", rating=ask.threshold)] if ask.threshold else []
+        parts += [words.format(say("app.runs.years", n=ask.years))] if ask.years else []
+    return " · ".join([*parts, show_moment(run.job.made)])
 
 
 def _workspace(request: Request) -> Workspace:

@@ -6,13 +6,9 @@ neither the files nor the draft change.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+import math
 from pathlib import Path
-from threading import Lock
-from typing import Any, TypeVar, cast
+from typing import cast
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -22,6 +18,7 @@ from starlette.routing import Route
 from rekka.app import changes
 from rekka.app.changes import FormFields, Plain
 from rekka.app.description import TableDescription, describe_reading
+from rekka.app.memory import Memory
 from rekka.app.pages import is_partial, redirect, render, words_of
 from rekka.app.problems import (
     Checked,
@@ -39,70 +36,23 @@ from rekka.core.language import Said, say
 from rekka.data.mapping import format_mapping, load_mapping
 
 MOST_KEPT = 16  # readings in memory: descriptions, no rows of tables
-Found = TypeVar("Found")
 
 
-class Recent:
-    """Results that were asked for last, by a key."""
-
-    def __init__(self, most: int) -> None:
-        self._most, self._lock = most, Lock()
-        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
-
-    def get(self, key: Hashable) -> Any:
-        """The result of a key; None where it is not known."""
-        with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-            return self._kept.get(key)
-
-    def ask(self, key: Hashable, compute: Callable[[], Found]) -> Found:
-        """The result of a key, computed where it is not known."""
-        known = self.get(key)
-        if known is not None:
-            return cast(Found, known)
-        found = compute()
-        with self._lock:
-            self._kept[key] = found
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
-        return found
-
-
-_described, _checked = Recent(MOST_KEPT), Recent(MOST_KEPT)
-
-
-def _sign(table: StoredTable) -> str:
-    """Digest of the draft and of the state of all files that are read."""
-    files = sorted({Path(one) for one in _list_files(table)})
-    marks = [(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in files if one.exists()]
-    draft = table.draft
-    text = json.dumps([marks, draft.mapping, draft.allow, draft.nbi, draft.name], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _list_files(table: StoredTable) -> Iterator[Path]:
-    """Files that are read: the table or those of its folder, and what is joined."""
-    yield table.file
-    if table.file.is_dir():
-        yield from table.file.iterdir()
-    mapping = table.options.mapping
-    if isinstance(mapping, dict):
-        yield from (Path(join["file"]) for join in mapping.get("join", []))
+_described, _checked = Memory(MOST_KEPT, math.inf), Memory(MOST_KEPT, math.inf)
 
 
 def describe_table(table: StoredTable, names: dict[str, str] | None = None) -> TableDescription:
     """Describe how a table is read; ``names`` are those that joined files are shown under, by their paths."""
-    return _described.ask(
-        _sign(table),
+    return _described.find(
+        table.signature,
         lambda: describe_reading(table.file, table.options, table.draft.name, names or {}),
     )
 
 
 def check_table(table: StoredTable) -> Checked:
     """Check a table as it is read."""
-    return _checked.ask(
-        _sign(table),
+    return _checked.find(
+        table.signature,
         lambda: check_reading(table.file, table.options, describe_table(table), table.draft.mapping),
     )
 
@@ -135,7 +85,7 @@ async def _show(
         "reading.html",
         block=block,
         table=table,
-        seen=_sign(table),
+        seen=table.signature,
         checked=checked,
         others=others,
         fault=None if fault is None else words.format(fault),
@@ -151,7 +101,7 @@ def _gather(
     """Everything that a page shows; its checks only where they were asked for, are known, or are quick."""
     tables = workspace.tables()
     described = describe_table(table, {str(one.file): one.draft.name for one in tables})
-    known: Checked | None = _checked.get(_sign(table))
+    known: Checked | None = _checked.get(table.signature)
     if known is None and (check or described.refusal is not None):
         known = check_table(table)
     joined = {join.file for join in described.joins}
@@ -174,7 +124,7 @@ async def change_reading(request: Request) -> Response:
 
 def _change(workspace: Workspace, table: StoredTable, form: FormFields) -> tuple[StoredTable, Said | None]:
     """The table with another draft, or as it was and the reason."""
-    if str(form.get("seen", "")) != _sign(table):
+    if str(form.get("seen", "")) != table.signature:
         return table, say(f"{KEYS}elsewhere")
     described, draft = describe_table(table), table.draft
     try:

@@ -123,7 +123,7 @@ def _repeat(body: bytes, receive: Receive) -> Receive:
 
 
 def _with_headers(send: Send) -> Send:
-    """Add the headers to an answer; a page that needs another policy has set its own."""
+    """Add the headers to an answer, but those that it has, such as how long a style is kept."""
 
     async def send_with(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -7,7 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rekka.app.pages import redirect, render
+from rekka.app.pages import redirect, render, words_of
+from rekka.app.plan import describe_run
 from rekka.app.uploads import receive_tables
 from rekka.app.workspace import SUFFIXES, TABLES, Workspace
 
@@ -26,6 +27,7 @@ async def show_start(request: Request) -> Response:
         "start.html",
         tables=tables,
         runs=runs[:LAST],
+        describe=lambda run: describe_run(run, words_of(request)),
         more_runs=len(runs) > LAST,
         found=[one for one in found if one.place not in opened],
         folder=str(workspace.folder),
@@ -63,7 +65,8 @@ async def delete_table(request: Request) -> Response:
     if users and table.draft.place is None:
         return redirect(request, "/", "app.start.in_use", "bad", name=table.draft.name, n=len(users))
     workspace.remove(TABLES, table.id)
-    return redirect(request, "/", "app.start.deleted", name=table.draft.name)
+    said = "app.removed" if table.draft.place else "app.deleted"
+    return redirect(request, "/", said, name=table.draft.name)
 
 
 ROUTES = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import polars as pl
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -29,7 +30,7 @@ from rekka.core.errors import InputError
 from rekka.core.folders import digest_file
 from rekka.core.language import Words
 from rekka.fleet.eligibility import EligibleGroup
-from rekka.fleet.selection import find_ages
+from rekka.fleet.selection import find_ages, has_frailty
 from rekka.fleet.what_if import REPAIRED, WhatIf
 from rekka.report.charts.members import draw_what_if
 from rekka.report.outline import ShownTable
@@ -83,8 +84,9 @@ def _render_what_if(page: ResultsPage) -> Response:
         marks=marks,
         number=number,
         pages=pages,
+        has_members=_has_members(view.details),
         has_age=any(find_ages(one) for one in groups.values()),
-        has_frailty=any(_has_frailty(one) for one in groups.values()),
+        has_frailty=any(has_frailty(one) for one in groups.values()),
         headline="" if found is None else found.headline(words.lang),
         notes=() if found is None else [words.reword(note) or note for note in found.notes],
         figure="" if found is None else _draw_what_if(page, found),
@@ -95,9 +97,8 @@ def _render_what_if(page: ResultsPage) -> Response:
     )
 
 
-def _has_frailty(group: EligibleGroup) -> bool:
-    records = group.fit.records
-    return records is not None and records.elements.frailty
+def _has_members(details: pl.DataFrame) -> bool:
+    return "member" in details.columns and details["member"].cast(pl.String).replace("", None).count() > 0
 
 
 def _draw_what_if(page: ResultsPage, found: WhatIf) -> Markup:

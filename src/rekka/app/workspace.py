@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rekka.core.errors import BadOption, DamagedFile, InputError
 from rekka.core.files import make_folder, write_text
-from rekka.core.folders import LOCK, PLAN, locate
+from rekka.core.folders import LOCK, PLAN, digest, locate
 from rekka.core.validation import find_invalid
 from rekka.data.panel import list_sources
 from rekka.data.tables import EXCEL, PARQUET, TEXT
@@ -99,6 +99,15 @@ class StoredTable:
         """How the table is read, for every function that reads tables."""
         return ReadingOptions(self.mapping or None, {}, self.draft.nbi, self.draft.allow)
 
+    @property
+    def signature(self) -> str:
+        """Digest of the draft and of all files that are read: the table or those of its folder, and joins."""
+        joined = self.mapping.get("join", [])
+        inside = self.file.iterdir() if self.file.is_dir() else ()
+        files = sorted({self.file, *inside, *(Path(join["file"]) for join in joined)})
+        marks = [(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in files if one.exists()]
+        return digest(f"{marks} {self.draft.model_dump_json()}".encode())
+
     def save(self, draft: Draft) -> StoredTable:
         """Keep another draft, and its mapping as a file."""
         write_text(self.mapping_file, tomli_w.dumps(draft.mapping))
@@ -161,6 +170,13 @@ class Run:
     def mapping_file(self) -> Path:
         """Mapping of the job as a file."""
         return self.folder / MAPPING
+
+    @property
+    def source(self) -> str | None:
+        """Id of the table that it is made of; None where that is not listed any more."""
+        name = self.job.table or ""
+        listed = _ID.fullmatch(name) and (self.folder.parent.parent / TABLES / name / DRAFT).is_file()
+        return name if listed else None
 
     @property
     def state(self) -> State:

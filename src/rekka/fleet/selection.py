@@ -258,7 +258,7 @@ def _check_edits(eligible: Eligible, repair: Repair, found: Sequence[_Place], na
             f"{name}: row {repair.row} gives an age, and the model of {cases} has none. Leave it out.",
             rows=[repair.row],
         )
-    if repair.frailty is not None and not any(_has_frailty(group) for group in groups):
+    if repair.frailty is not None and not any(has_frailty(group) for group in groups):
         raise BadValues(
             f"{name}: row {repair.row} gives a frailty, and the model of {cases} has none. Leave it out, or fit "
             "with --frailty gamma.",
@@ -274,7 +274,8 @@ def find_ages(group: EligibleGroup) -> list[int]:
     return [group.fit.covariates.index(name) for name in names]
 
 
-def _has_frailty(group: EligibleGroup) -> bool:
+def has_frailty(group: EligibleGroup) -> bool:
+    """Whether the model of a group has frailties."""
     records = group.fit.records
     return records is not None and records.elements.frailty
 

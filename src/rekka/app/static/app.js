@@ -49,6 +49,13 @@ const showCopy = () => {
 };
 showCopy();
 
+// A server that does not answer any more is said, until it answers again.
+const gone = document.createElement("p");
+gone.className = "notice bad";
+gone.textContent = document.body.dataset.gone;
+document.addEventListener("htmx:sendError", () => document.getElementById("notices").append(gone));
+document.addEventListener("htmx:beforeOnLoad", () => gone.remove());
+
 document.addEventListener("submit", (event) => {
   const button = event.submitter;
   if (button && button.dataset.confirm && !window.confirm(button.dataset.confirm)) event.preventDefault();
