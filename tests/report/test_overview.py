@@ -2,6 +2,7 @@
 
 import json
 from datetime import date
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ from study_cases import draw_rows
 
 import rekka
 from rekka.core.errors import DamagedFile
+from rekka.core.language import say
 from rekka.fleet.store import DETAILS
 from rekka.report.backtests import load_backtests
 from rekka.report.document import BacktestPart, BacktestYear, Document, TrustPart
@@ -18,7 +20,7 @@ from rekka.report.overview import find_trust, list_components, make_overview, na
 from rekka.report.report import make_report
 from rekka.report.statements import Wording, explain_backtest
 from rekka.report.text import load_words
-from rekka.report.trust import CAUTION, DO_NOT_USE, FEW_EVENTS, GOOD, judge_all
+from rekka.report.trust import CAUTION, DO_NOT_USE, FEW_EVENTS, GOOD, _judge_together, judge_all
 from rekka.workflows.forecast import forecast_own_tables
 
 CASES = ["Deck slab", "Pier"]
@@ -271,6 +273,36 @@ def test_all_together_are_as_good_as_the_worst_that_holds_many_members(document)
     levels = [one.level for one in trust[1:]]
     worst = next(level for level in (DO_NOT_USE, CAUTION, GOOD) if level in levels)
     assert trust[0].level == worst
+
+
+@pytest.mark.parametrize(
+    ("members", "level", "sentence"),
+    [
+        (
+            {"a": 90, "b": 6, "c": 4},
+            CAUTION,
+            "Caution applies to 1 of 3 components. The largest of them, b: why b",
+        ),
+        ({"a": 90, "b": 10}, CAUTION, "Caution applies to 1 of 2 components. The largest of them, b: why b"),
+        (
+            {"a": 90, "c": 10},
+            DO_NOT_USE,
+            "There is no forecast to use for 1 of 2 components. The largest of them, c: why c",
+        ),
+        ({"b": 10}, CAUTION, "Only b has a forecast: why b"),
+        ({}, DO_NOT_USE, "There is no forecast to use for 1 of 3 components. The largest of them, c: why c"),
+    ],
+)
+def test_all_together_are_judged_by_the_components_in_the_totals(members, level, sentence):
+    levels = {"a": GOOD, "b": CAUTION, "c": DO_NOT_USE}
+    each = [
+        TrustPart(case=name, level=own, reason=say("said.plain", text=f"why {name}"))
+        for name, own in levels.items()
+    ]
+    year = [SimpleNamespace(case=name, members=number) for name, number in members.items()]
+    found = _judge_together(each, SimpleNamespace(of_each=lambda first: year))
+    assert found.level == level
+    assert EN.format(found.reason) == sentence
 
 
 def backtest_of(case: str, found=(20, 22, 30, 18), **more) -> BacktestPart:

@@ -7,7 +7,7 @@ A component's forecasts are
     good         if none does
 
 The first reason in the order of the checks decides, and is said; the others are listed. All components together
-are as good as the worst of those that hold ``LEAST_SHARE`` of the members or more.
+are as good as the worst of those that hold ``LEAST_SHARE`` of the members in the totals or more.
 """
 
 from __future__ import annotations
@@ -226,14 +226,14 @@ def _judge_together(each: Sequence[TrustPart], network: NetworkPart | None) -> T
     """As the worst of the components with a share of the members that counts; the largest of these is named."""
     members = {} if network is None else {year.case: year.members for year in network.of_each(0)}
     whole = sum(members.values())
-    used = [one for one in each if members.get(str(one.case), 0) >= LEAST_SHARE * whole] if whole else list(each)
-    used = used or list(each)
+    counted = [one for one in each if members.get(str(one.case), 0)] or list(each)  # in the totals
+    used = [one for one in counted if members.get(str(one.case), 0) >= LEAST_SHARE * whole] or counted
     level = next(level for level in LEVELS if any(one.level == level for one in used))
     own = sorted((one for one in used if one.level == level), key=lambda one: -members.get(str(one.case), 0))
     first = own[0]
     if len(each) == 1:
         return first.model_copy(update={"case": None})
-    n = sum(one.level == level for one in each)
-    kind = "all" if n == len(each) else "some"
-    reason = say(f"trust.together.{kind}_{level}", n=n, cases=len(each), name=first.case, why=first.reason)
+    n = sum(one.level == level for one in counted)
+    kind = "alone" if len(counted) == 1 else f"all_{level}" if n == len(counted) else f"some_{level}"
+    reason = say(f"trust.together.{kind}", n=n, cases=len(counted), name=first.case, why=first.reason)
     return TrustPart(case=None, level=level, reason=reason)
