@@ -46,23 +46,29 @@ NUMBERS = Ratings.of(None, 5)
 
 def test_a_chosen_case_says_how_long_it_takes_and_for_whom(document):
     told, found = told_of(document, CHOSEN), forecast_of(document)
-    first, lines = found.passages[0], plain(told_of(document, CHOSEN).lines)
+    first, new, lines = found.passages[0], found.new.passage, plain(told_of(document, CHOSEN).lines)
+    worse = f"rating {'abcde'[found.threshold - 1]} or worse"
     assert told.state == "chosen"
     assert told.warning is None
-    assert told.label == f"median of {first.median:.1f} years to rating {'abcde'[found.threshold - 1]} or worse"
+    assert told.label == f"{new.median:.1f} years from new to {worse} (median)"
     assert lines[0].startswith(
-        f"Half of such members are at rating {'abcde'[found.threshold - 1]} or worse after {first.median:.1f} years, "
-        "starting from rating a"
+        f"Half of new members, otherwise typical, are at {worse} after {new.median:.1f} years"
     )
-    assert "(95% interval of the parameters: " in lines[0]
-    assert lines[1].endswith("with a probability of 95%.")
-    assert "Advancing by the year: age." in lines[2]
-    assert lines[3] == (
+    model = next(one for one in document.models if one.case == CHOSEN)
+    age = model.typical["age_at_inspection_1"]
+    assert lines[1].startswith(
+        f"Half of typical members (age {age:.1f} years) that are at rating a now are at {worse} {first.median:.1f} "
+        "years later"
+    )
+    assert all("(95% interval of the parameters: " in line for line in lines[:2])
+    assert lines[2].endswith("with a probability of 95%.")
+    assert "Advancing by the year: age." in lines[3]
+    assert lines[4] == (
         "The fit takes ages at the start of each interval, as in the paper: the forecast reduces them by half the "
         f"mean interval, {found.lag:.1f} years."
     )
     year = found.extrapolated_from
-    assert lines[4].startswith(
+    assert lines[5].startswith(
         f"From year {year:.0f} on the training rows have no such member (their largest: age"
     )
     assert len(told.effects) == len(found.effects)
@@ -91,10 +97,10 @@ def test_where_in_an_interval_the_fit_takes_ages_is_told(document):
 
 
 def test_without_an_age_nothing_advances(document):
-    still = change(document, advancing=(), seen={}, outside=(False,) * 31)
-    assert plain(told_of(still, CHOSEN).lines)[2:] == [
-        "No covariate is an age, so nothing advances with the years."
-    ]
+    still = change(document, advancing=(), seen={}, outside=(False,) * 31, new=None)
+    lines = plain(told_of(still, CHOSEN).lines)
+    assert lines[0].startswith("Half of typical members are at rating")
+    assert lines[2:] == ["No covariate is an age, so nothing advances with the years."]
 
 
 def test_a_model_that_is_not_certified_is_told_before_all_else(document):
@@ -223,7 +229,7 @@ def test_markdown_says_the_same(document):
     text = render_markdown(document, list_tables(document, TELL.words), (), TELL.words)
     section = text.split("## Forecast\n")[1].split("\n## ")[0]
     assert "## The network\n" in text.partition("## Forecast\n")[0]
-    assert "Half of such members are at rating" in section
+    assert "Half of new members, otherwise typical, are at rating" in section
     assert "> Not chosen: not to be forecast with." in section
     assert "### Years until a rating" in section
     bare = render_markdown(uncertify(document), (), (), TELL.words)

@@ -42,7 +42,7 @@ class ComponentRow(NamedTuple):
     members: int | None
     there: int | None
     soon: NetworkYear | None  # ten years on, or at the end of a shorter forecast
-    passage: PassagePart | None  # of a typical member from the best rating
+    passage: PassagePart | None  # of a new member
     threshold: str
     trust: TrustPart | None
 
@@ -146,11 +146,9 @@ def name_level(level: str, words: Words) -> str:
 
 
 def find_passage(document: Document, case: str | None) -> PassagePart | None:
-    """Years of a typical member of a component from the best rating until the threshold."""
+    """Years of a new member of a component until the threshold."""
     model = next((one for one in document.models if one.case == case), None)
-    if model is None or model.forecast is None or not model.chosen:
-        return None
-    return next((one for one in model.forecast.passages if one.start == 1), None)
+    return None if model is None or model.forecast is None or not model.chosen else model.forecast.passage_of_new
 
 
 def name_year(network: NetworkPart, years: int, words: Words) -> str:
