@@ -7,6 +7,7 @@ from page_cases import CHOSEN, NONE, SHOWN, uncertify
 
 from rekka.core.ratings import Ratings
 from rekka.report.markdown import render_markdown
+from rekka.report.overview import list_components, make_overview
 from rekka.report.statements import Wording, explain_effect, explain_forecast, explain_network, list_warnings
 from rekka.report.tables.catalog import list_tables
 from rekka.report.text import LANGUAGES, load_words
@@ -234,3 +235,16 @@ def test_markdown_says_the_same(document):
     assert "### Years until a rating" in section
     bare = render_markdown(uncertify(document), (), (), TELL.words)
     assert f"> NOT CERTIFIED: {CHOSEN}, {SHOWN}." in bare
+
+
+def test_years_from_new_are_those_of_age_0_on_card_and_in_the_table(document):
+    found = forecast_of(document)
+    new, typical = found.new.passage, found.passages[0]
+    assert new.median != pytest.approx(typical.median, rel=0.05)
+    (row,) = [one for one in list_components(document, TELL.words) if one.case == CHOSEN]
+    assert row.passage == new
+    (card,) = [one for one in make_overview(document, TELL.words, CHOSEN).cards if one.key == "new"]
+    assert card.value == f"{new.median:.0f} years"
+    assert card.detail == f"median of a new member ({new.median_low:.0f} to {new.median_high:.0f})"
+    unknown = change(document, new=None)  # of a report before these years were known
+    assert [one.passage for one in list_components(unknown, TELL.words) if one.case == CHOSEN] == [None]

@@ -220,6 +220,9 @@ def _list_facts(network: NetworkPart, case: str | None, now: NetworkYear, words:
     bridges = network.bridges if case is None and network.bridges != now.members else None
     key = "overview.fact.members" if bridges is None else "overview.fact.members_of_bridges"
     yield words(key, members=show_count(now.members), bridges=show_count(bridges))
+    excluded = sum(one.count for one in network.aside if one.kind == "set aside" and one.what == "members")
+    if excluded and case is None:
+        yield words("overview.fact.excluded", members=show_count(excluded))
     if network.first_seen and network.last_seen:
         yield words("overview.fact.inspected", first=network.first_seen[:4], last=network.last_seen[:4])
     names = [network.ratings.name(state, words) for state in (1, len(now.expected))]

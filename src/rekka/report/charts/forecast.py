@@ -233,7 +233,8 @@ def _count_reached(
         *(("shock",) if bands[2:] else ()),
     )
     layers.append(draw_hover(along, tips(words, *fields), palette))
-    key = list_bands(bands[:2]) + [Entry(one.name, one.colour, dash=DASHED) for one in bands[2:]]
+    key = list_bands(bands[:1]) + [Entry(one.name, palette.accent, filled=False) for one in bands[1:2]]
+    key += [Entry(one.name, one.colour, dash=DASHED) for one in bands[2:]]
     return Chart(layers, rows, width=WIDTH - left - right, height=HEIGHT, left=left, key=key)
 
 
