@@ -359,3 +359,15 @@ def test_members_that_are_not_forecast_are_counted_under_the_title(document):
     assert make_overview(changed, EN).facts[1] == "1,234 not forecast"
     assert make_overview(changed, JA).facts[1] == "予測していない部材：1,234"
     assert not any("not forecast" in one for one in make_overview(changed, EN, CASES[0]).facts)
+
+
+def test_a_model_with_elements_is_not_advised_to_add_them(document):
+    reason = {"say": "trust.reason.missed_high", "missed": 3, "years": 5, "first": 2009, "last": 2013}
+    trust = tuple(TrustPart(case=case, level=CAUTION, reason=reason, others=()) for case in (None, *CASES))
+    plain = document.model_copy(update={"trust": trust})
+    assert "--models auto" in make_overview(plain, EN).actions[-1]
+    models = tuple(one.model_copy(update={"elements": "trend"}) for one in document.models)
+    extended = plain.model_copy(update={"models": models})
+    for case in (None, CASES[0]):
+        assert make_overview(extended, EN, case).actions[-1].startswith("The forecasts were too high: take their")
+        assert "--models" not in make_overview(extended, JA, case).actions[-1]

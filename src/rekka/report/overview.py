@@ -82,7 +82,7 @@ def make_overview(document: Document, words: Words, case: str | None = None) -> 
     if network is None or not years:
         facts = (words("overview.fact.components", n=len(document.cases)),)
         cards = _list_new_card(document, case, words) + _list_trust_card(trust, words)
-        actions = tuple(_advise_trust(trust, words))
+        actions = tuple(_advise_trust(document, trust, words))
         return Overview(facts, _say_without(document, case, words), cards, told, missing, actions, ())
     first = tuple(_list_first(network, case, words))
     return Overview(
@@ -368,7 +368,7 @@ def _list_actions(
     unseen = network.unseen if case is None else 0
     if unseen:
         yield words.format(say("overview.do.unseen", n=unseen))
-    yield from _advise_trust(trust, words)
+    yield from _advise_trust(document, trust, words)
 
 
 def _name_first(one: FirstMember, words: Words) -> str:
@@ -378,14 +378,17 @@ def _name_first(one: FirstMember, words: Words) -> str:
     return words("overview.who", name=" ".join(filter(None, names)), when=when)
 
 
-def _advise_trust(trust: TrustPart | None, words: Words) -> Iterator[str]:
-    """Advice on the reason that decided."""
+def _advise_trust(document: Document, trust: TrustPart | None, words: Words) -> Iterator[str]:
+    """Advice on the reason that decided; where the model has elements of histories, they need not be tried."""
     if trust is None or trust.level == GOOD:
         return
     said = trust.reason.get("why", trust.reason)
     key = str(said["say"]).rpartition(".")[2]
-    told = words(f"trust.do.{key}") if f"trust.do.{key}" in words.texts else ""
     name = trust.reason.get("name")
+    case = trust.case if name is None else name
+    extended = any(one.elements for one in document.models if case in (None, one.case))
+    names = [f"trust.do.{key}{end}" for end in (("_extended", "") if extended else ("",))]
+    told = next((words(one) for one in names if one in words.texts), "")
     if told:
         yield f"{told[0].upper()}{told[1:]}" if name is None else words("trust.do_in", name=name, what=told)
     elif trust.level == DO_NOT_USE:
