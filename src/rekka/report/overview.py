@@ -80,7 +80,7 @@ def make_overview(document: Document, words: Words, case: str | None = None) -> 
     told = "" if trust is None else describe_trust(trust, words)
     missing = tuple(_list_missing(document, case, words))
     if network is None or not years:
-        facts = (words("overview.fact.components", n=len(document.cases)),)
+        facts = (words.format(say("overview.fact.components", n=len(document.cases))),)
         cards = _list_new_card(document, case, words) + _list_trust_card(trust, words)
         actions = tuple(_advise_trust(document, trust, words))
         return Overview(facts, _say_without(document, case, words), cards, told, missing, actions, ())
