@@ -2,11 +2,10 @@
 
 DEMO is the run folder of a demo, such as rekka-demo/study; ONTARIO that of the bridges of docs/forecasting.md, made
 with ``rekka compare ... --models auto --until 2008``. A small inventory with ratings from \u2160 to \u2163 is simulated here.
-Needs Chromium, and pdftoppm (Debian: poppler-utils) for the printed sheet.
+Needs Chromium.
 """
 
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -18,7 +17,7 @@ from playwright.sync_api import sync_playwright
 import rekka
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
-DESKTOP, PHONE = (1280, 1000), (390, 844)
+DESKTOP, PHONE, SHEET = (1280, 1000), (390, 844), (680, 1000)  # a sheet: between the margins of A4
 ROMAN = {"a": "\u2160", "b": "\u2161", "c": "\u2161", "d": "\u2162", "e": "\u2163"}
 COMPONENTS = {"Main girder": "主桁", "Deck slab": "床版", "Pier": "橋脚", "Bearing": "支承"}
 SEED = 20260924
@@ -36,15 +35,25 @@ def simulate_roman(folder: Path) -> Path:
     return run
 
 
-def shoot(browser: Any, page_file: Path, name: str, size: tuple[int, int], **options: Any) -> None:
-    """Write a picture of the first screen."""
+def shoot(
+    browser: Any,
+    page_file: Path,
+    name: str,
+    size: tuple[int, int],
+    *,
+    media: str = "screen",
+    full_page: bool = False,
+    **options: Any,
+) -> None:
+    """Write a picture of the first screen, or of the full page."""
     width, height = size
     context = browser.new_context(viewport={"width": width, "height": height}, **options)
     page = context.new_page()
+    page.emulate_media(media=media)
     page.goto(page_file.as_uri())
     page.wait_for_load_state("load")
     page.wait_for_timeout(1000)  # until the charts of the first screen answer
-    page.screenshot(path=FIGURES / f"{name}.png")
+    page.screenshot(path=FIGURES / f"{name}.png", full_page=full_page)
     context.close()
 
 
@@ -59,9 +68,7 @@ def draw(demo: str, ontario: str) -> None:
         browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         shoot(browser, pages["demo"], "report", DESKTOP, color_scheme="light")
         shoot(browser, pages["demo"], "report-phone", PHONE, color_scheme="light")
-        sheets = rekka.make_report(demo).write_pdf(place / "sheets.pdf")
-        first = ("pdftoppm", "-png", "-r", "96", "-singlefile", sheets, FIGURES / "report-print")
-        subprocess.run(first, check=True)
+        shoot(browser, pages["demo"], "report-print", SHEET, media="print", full_page=True)
         shoot(browser, pages["ontario"], "report-dark", DESKTOP, color_scheme="dark")
         shoot(browser, pages["roman"], "report-ja", DESKTOP, color_scheme="light", locale="ja-JP")
         browser.close()

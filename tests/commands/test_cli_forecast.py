@@ -23,6 +23,7 @@ from rekka.fleet.document import load_forecast
 from rekka.report.fitted import sketch_forecast
 from rekka.report.networks import load_details
 from rekka.report.overview import list_components, make_overview
+from rekka.report.terminal.overview import MEMBERS
 from rekka.report.terminal.tables import WORDS
 
 FILES = {"members.csv", "years.csv", "network.csv", "set_aside.csv", "details.parquet", "forecast.json"}
@@ -92,8 +93,10 @@ def test_the_answer_comes_first(models, tables, tmp_path):
     said = words(done.stdout)
     for row in list_components(document, WORDS):
         assert f"{row.case} zscore {row.members} {row.there} {row.soon.reached:.0f} " in said
-    for member in made.first:
-        assert f"{member.bridge} {member.member} {member.case} {member.rating} {member.seen}" in said
+    assert len(made.first) > MEMBERS
+    for place, member in enumerate(made.first):
+        line = f"{member.bridge} {member.member} {member.case} {member.rating} {member.seen}"
+        assert (line in said) == (place < MEMBERS)
     for line in (*made.missing, *made.actions):
         assert line in said
     assert f"More: rekka show {tmp_path / 'out'} (" in done.stdout

@@ -114,7 +114,7 @@ def test_checks(table, run):
         (
             "en",
             (
-                "years to rating delta or worse",
+                "years from new to rating delta or worse",
                 "starting from rating alpha",
                 "to rating gamma",
                 "between beta and",

@@ -205,6 +205,9 @@ def test_an_axis_of_years_is_round_and_no_longer_than_it_must_be(model):
 def test_cases_stand_beside_each_other_if_they_were_chosen(document):
     one = draw_reaching(document, THEME).panels[0]
     assert column(one, "case") == [model.case for model in document.models]
+    assert column(one, "median") == pytest.approx(
+        [model.forecast.new.passage.median for model in document.models], rel=1e-5
+    )
     assert one.spec["params"] == [{"name": "picked", "value": ""}]
     turned_down = document.models[0].model_copy(update={"chosen": False})
     less = document.model_copy(update={"models": (turned_down, *document.models[1:])})
@@ -397,13 +400,53 @@ def test_every_component_has_a_small_panel_on_shared_axes(document):
     assert all(one["x"]["scale"] == scales[0]["x"]["scale"] for one in scales)
     assert all(one["y"]["scale"] == scales[0]["y"]["scale"] for one in scales)
     for one, model in zip(figure.panels, document.models, strict=True):
-        assert column(one, "mean") == pytest.approx(model.forecast.expected, rel=1e-5)
+        assert column(one, "mean") == pytest.approx(model.forecast.new.expected, rel=1e-5)
         edge = next(line for line in marks_of(one, "rule") if "datum" in line["encoding"].get("y", {}))
         assert edge["encoding"]["y"]["datum"] == model.forecast.threshold - 0.5
-    reached = sum(one.forecast.reached[-1] >= 0.5 for one in document.models)
+    oldest = max(one.forecast.new.years[-1] for one in document.models)
+    reached = sum(one.forecast.new.passage.median <= oldest for one in document.models)
+    assert scales[0]["x"]["axis"]["title"] == "age (years)"
+    assert "A new member has age 0" in figure.caption
+    assert f"Within {oldest:g} years a new member is more likely than not" in figure.title
     assert f"at rating 4 or worse in {reached} of {len(document.models)} components" in figure.title
     assert "not shown" not in figure.caption
     assert not figure.live
+
+
+def test_ages_that_no_training_row_has_are_shaded_at_both_ends(document):
+    def shade(outside):
+        model = document.models[0]
+        new = model.forecast.new
+        flags = tuple(outside(age) for age in new.years)
+        forecast = model.forecast.model_copy(update={"new": new.model_copy(update={"outside": flags})})
+        models = (model.model_copy(update={"forecast": forecast}),)
+        figure = draw_multiples(document.model_copy(update={"models": models}), THEME)
+        shades = [one["data"]["values"][0] for one in marks_of(figure.panels[0], "rect")]
+        return [(one["year"], one["last"]) for one in shades], figure
+
+    end = document.models[0].forecast.new.years[-1]
+    shaded, figure = shade(lambda age: age < 10 or age > 20)
+    assert shaded == [(0, 10), (20, end)]
+    assert "Shaded ages are outside those of the training rows." in figure.caption
+    assert figure.panels[0].spec["width"] > 2 * draw_multiples(document, THEME).panels[0].spec["width"]  # large
+    shaded, figure = shade(lambda _: False)
+    assert shaded == []
+    assert "Shaded" not in figure.caption
+
+
+def test_models_without_an_age_have_the_years_from_now(document):
+    models = tuple(
+        one.model_copy(update={"forecast": one.forecast.model_copy(update={"new": None, "advancing": ()})})
+        for one in document.models
+    )
+    still = document.model_copy(update={"models": models})
+    figure = draw_multiples(still, THEME)
+    for one, model in zip(figure.panels, models, strict=True):
+        assert column(one, "mean") == pytest.approx(model.forecast.expected, rel=1e-5)
+    assert "the same for new and for old members" in figure.caption
+    assert column(draw_reaching(still, THEME).panels[0], "median") == pytest.approx(
+        [one.forecast.passages[0].median for one in models], rel=1e-5
+    )
 
 
 def test_more_components_than_a_page_can_show_are_counted(document):

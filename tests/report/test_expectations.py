@@ -8,10 +8,11 @@ import pytest
 from scipy.linalg import expm
 
 import rekka
+from rekka.forecast.ageing import plan_ageing
 from rekka.forecast.forecast import make_cohort
 from rekka.model.serial import load_model
 from rekka.report import summarize
-from rekka.report.summarize import HORIZON, expect
+from rekka.report.summarize import HORIZON, expect, expect_years_of_new
 
 COVARIATES = ["age_at_inspection_1", "bridge_length", "traffic_mean"]
 
@@ -97,6 +98,39 @@ def test_half_have_come_there_after_the_median_years(fitted, found):
         assert one.predicted_high > one.median_high
     medians = [one.median for one in found.passages]
     assert medians == sorted(medians, reverse=True)
+
+
+def test_a_new_member_has_age_0_and_is_followed_to_the_oldest_of_the_training_rows(fitted, found):
+    _, fit = fitted
+    x = fit.survey.median.copy()
+    x[0] = 0.0
+    oldest = math.ceil(fit.survey.high[0])
+    path = carry(fit, x, oldest)
+    assert found.new.years == tuple(range(oldest + 1))
+    np.testing.assert_allclose(found.new.expected, path @ np.arange(1, 6), atol=1e-9)
+    ageing = plan_ageing(fit)
+    assert list(found.new.outside) == [not ageing.low[0] <= age <= ageing.high[0] for age in range(oldest + 1)]
+    assert found.new.outside[0]
+    assert found.new.outside[-1]
+    assert found.passage_of_new is found.new.passage
+    reached = carry(fit, x, math.ceil(found.new.passage.median))[:, 3:].sum(axis=1)
+    assert reached[-2] <= 0.5 <= reached[-1]
+    assert found.new.passage.median_low < found.new.passage.median < found.new.passage.median_high
+    assert found.new.passage.median != pytest.approx(found.passages[0].median, rel=0.01)
+
+
+def test_without_an_age_a_new_member_is_as_any_other_in_the_best_rating():
+    rows = simulate()
+    model = rekka.ExponentialHazardMarkovModel("zscore", covariates=COVARIATES[1:])
+    fit = load_model(model.fit(rows, rows["state_2"]).to_json())[0]
+    found = expect(fit, fit.survey.median, level=0.95, seed=1, certified=True)
+    assert found.new is None
+    assert found.passage_of_new == found.passages[0]
+    given = {"level": 0.95, "seed": 1, "certified": True}
+    alone = expect_years_of_new(fit, fit.survey.median, 4, **given)
+    assert alone.model_dump() == pytest.approx(found.passages[0].model_dump())
+    aged = found.model_copy(update={"advancing": ("age_at_inspection_1",)})  # of a report before these curves
+    assert aged.passage_of_new is None
 
 
 def test_matrices_are_those_of_the_years_to_come(fitted, found):

@@ -39,7 +39,7 @@ PROGRAM = (
 NOT_READ = ("code", "style", "bdi")  # commands; names that data gave
 VOID = ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
 ALLOWED = (
-    r"rekka (?:app|checks?|compare|confirm|fit|forecast|backtest|repairs|report|stability|show|verify|demo)",  # commands to type
+    r"rekka (?:app|checks?|compare|confirm|demo|fit|forecast|backtest|repairs|report|stability|show|verify)",  # commands to type
     r"a district's bridges|Bridges of a district",  # titles of studies, which their users gave
 )
 # Latin words that stay: methods, criteria, codes and ends of files, units, commands and options, symbols.

@@ -9,6 +9,7 @@ from study_cases import draw_rows
 
 import rekka
 from rekka.core.errors import DamagedFile
+from rekka.core.language import find_said
 from rekka.fleet.document import load_forecast
 from rekka.report import networks, report
 from rekka.report.document import Document
@@ -178,3 +179,28 @@ def test_quick_makes_no_network_but_shows_the_one_that_is_there(study, kept, mon
     assert study.report(calibrate=False).document.kind == INVENTORY
     monkeypatch.setattr(networks, "FOLDER", "elsewhere")
     assert study.report(calibrate=False).document is None
+
+
+def test_members_with_a_value_far_from_all_others_are_apart_and_say_so():
+    details = pl.DataFrame({
+        "bridge_id": ["A", "B", "C", "D", "E"],
+        "there": [False, False, False, False, True],
+        "outside": [False, False, True, False, False],
+        "median_years": [1.0, 2.0, 3.0, None, 0.0],
+        "soon": [0.9, 0.8, 0.7, 0.0, 1.0],
+        "value of traffic_mean": [200_000.0, 9_000.0, 3_000.0, 10.0, 200_000.0],
+        "ratio of traffic_mean": [2_300.0, 9.9, 1.0, 0.05, None],
+        "remarks": [["bridge_area is missing"], [], None, None, []],
+    })  # fmt: skip
+    rows = networks.order_members(details)
+    tabs = dict(zip(rows["bridge_id"], rows["tab"], strict=True))
+    apart, following, there = networks.APART, networks.NEXT, networks.THERE
+    assert tabs == {"A": apart, "B": following, "C": apart, "D": following, "E": there}
+    told = networks._remark_far(details, ["traffic_mean", "unknown"])["remarks"].to_list()
+    alone = "traffic_mean 200,000 alone makes it 2,300 times as fast as a typical member: check it"
+    assert told == [["bridge_area is missing", alone], [], None, None, []]
+    for lang in ("en", "ja"):
+        words = load_words(lang)
+        said = words.format(find_said(alone))
+        assert "2,300" in said
+        assert ("traffic" in said) == (lang == "en")

@@ -14,7 +14,7 @@ from rekka.core.errors import DamagedFile
 from rekka.core.language import say
 from rekka.fleet.store import DETAILS
 from rekka.report.backtests import load_backtests
-from rekka.report.document import BacktestPart, BacktestYear, Document, TrustPart
+from rekka.report.document import AsidePart, BacktestPart, BacktestYear, Document, TrustPart
 from rekka.report.networks import MOST_KNOWN, NEXT, THERE
 from rekka.report.overview import find_trust, list_components, make_overview, name_level
 from rekka.report.report import make_report
@@ -402,3 +402,29 @@ def test_a_backtest_in_the_run_folder_is_read(tables, run):
 def test_a_verdict_is_plain_data():
     part = TrustPart(case="Pier", level="caution", reason={"say": "trust.reason.apart", "share": "30"})
     assert TrustPart.model_validate_json(part.model_dump_json()) == part
+
+
+def test_members_that_are_not_forecast_are_counted_under_the_title(document):
+    known = document.network
+    assert not any("not forecast" in one for one in make_overview(document, EN).facts)
+    given = (("set aside", 1_200, "members"), ("set aside", 34, "members"), ("set aside", 7, "records"))
+    aside = tuple(
+        AsidePart(kind=kind, case=None, reason=f"reason {count}", count=count, what=what)
+        for kind, count, what in (*given, ("remark", 900, "members"))
+    )
+    changed = document.model_copy(update={"network": known.model_copy(update={"aside": aside})})
+    assert make_overview(changed, EN).facts[1] == "1,234 not forecast"
+    assert make_overview(changed, JA).facts[1] == "予測していない部材：1,234"
+    assert not any("not forecast" in one for one in make_overview(changed, EN, CASES[0]).facts)
+
+
+def test_a_model_with_elements_is_not_advised_to_add_them(document):
+    reason = {"say": "trust.reason.missed_high", "missed": 3, "years": 5, "first": 2009, "last": 2013}
+    trust = tuple(TrustPart(case=case, level=CAUTION, reason=reason, others=()) for case in (None, *CASES))
+    plain = document.model_copy(update={"trust": trust})
+    assert "--models auto" in make_overview(plain, EN).actions[-1]
+    models = tuple(one.model_copy(update={"elements": "trend"}) for one in document.models)
+    extended = plain.model_copy(update={"models": models})
+    for case in (None, CASES[0]):
+        assert make_overview(extended, EN, case).actions[-1].startswith("The forecasts were too high: take their")
+        assert "--models" not in make_overview(extended, JA, case).actions[-1]

@@ -7,6 +7,7 @@ from page_cases import CHOSEN, NONE, SHOWN, uncertify
 
 from rekka.core.ratings import Ratings
 from rekka.report.markdown import render_markdown
+from rekka.report.overview import list_components, make_overview
 from rekka.report.statements import Wording, explain_effect, explain_forecast, explain_network, list_warnings
 from rekka.report.tables.catalog import list_tables
 from rekka.report.text import LANGUAGES, load_words
@@ -46,23 +47,29 @@ NUMBERS = Ratings.of(None, 5)
 
 def test_a_chosen_case_says_how_long_it_takes_and_for_whom(document):
     told, found = told_of(document, CHOSEN), forecast_of(document)
-    first, lines = found.passages[0], plain(told_of(document, CHOSEN).lines)
+    first, new, lines = found.passages[0], found.new.passage, plain(told_of(document, CHOSEN).lines)
+    worse = f"rating {'abcde'[found.threshold - 1]} or worse"
     assert told.state == "chosen"
     assert told.warning is None
-    assert told.label == f"median of {first.median:.1f} years to rating {'abcde'[found.threshold - 1]} or worse"
+    assert told.label == f"{new.median:.1f} years from new to {worse} (median)"
     assert lines[0].startswith(
-        f"Half of such members are at rating {'abcde'[found.threshold - 1]} or worse after {first.median:.1f} years, "
-        "starting from rating a"
+        f"Half of new members, otherwise typical, are at {worse} after {new.median:.1f} years"
     )
-    assert "(95% interval of the parameters: " in lines[0]
-    assert lines[1].endswith("with a probability of 95%.")
-    assert "Advancing by the year: age." in lines[2]
-    assert lines[3] == (
+    model = next(one for one in document.models if one.case == CHOSEN)
+    age = model.typical["age_at_inspection_1"]
+    assert lines[1].startswith(
+        f"Half of typical members (age {age:.1f} years) that are at rating a now are at {worse} {first.median:.1f} "
+        "years later"
+    )
+    assert all("(95% interval of the parameters: " in line for line in lines[:2])
+    assert lines[2].endswith("with a probability of 95%.")
+    assert "Advancing by the year: age." in lines[3]
+    assert lines[4] == (
         "The fit takes ages at the start of each interval, as in the paper: the forecast reduces them by half the "
         f"mean interval, {found.lag:.1f} years."
     )
     year = found.extrapolated_from
-    assert lines[4].startswith(
+    assert lines[5].startswith(
         f"From year {year:.0f} on the training rows have no such member (their largest: age"
     )
     assert len(told.effects) == len(found.effects)
@@ -91,10 +98,10 @@ def test_where_in_an_interval_the_fit_takes_ages_is_told(document):
 
 
 def test_without_an_age_nothing_advances(document):
-    still = change(document, advancing=(), seen={}, outside=(False,) * 31)
-    assert plain(told_of(still, CHOSEN).lines)[2:] == [
-        "No covariate is an age, so nothing advances with the years."
-    ]
+    still = change(document, advancing=(), seen={}, outside=(False,) * 31, new=None)
+    lines = plain(told_of(still, CHOSEN).lines)
+    assert lines[0].startswith("Half of typical members are at rating")
+    assert lines[2:] == ["No covariate is an age, so nothing advances with the years."]
 
 
 def test_a_model_that_is_not_certified_is_told_before_all_else(document):
@@ -223,8 +230,21 @@ def test_markdown_says_the_same(document):
     text = render_markdown(document, list_tables(document, TELL.words), (), TELL.words)
     section = text.split("## Forecast\n")[1].split("\n## ")[0]
     assert "## The network\n" in text.partition("## Forecast\n")[0]
-    assert "Half of such members are at rating" in section
+    assert "Half of new members, otherwise typical, are at rating" in section
     assert "> Not chosen: not to be forecast with." in section
     assert "### Years until a rating" in section
     bare = render_markdown(uncertify(document), (), (), TELL.words)
     assert f"> NOT CERTIFIED: {CHOSEN}, {SHOWN}." in bare
+
+
+def test_years_from_new_are_those_of_age_0_on_card_and_in_the_table(document):
+    found = forecast_of(document)
+    new, typical = found.new.passage, found.passages[0]
+    assert new.median != pytest.approx(typical.median, rel=0.05)
+    (row,) = [one for one in list_components(document, TELL.words) if one.case == CHOSEN]
+    assert row.passage == new
+    (card,) = [one for one in make_overview(document, TELL.words, CHOSEN).cards if one.key == "new"]
+    assert card.value == f"{new.median:.0f} years"
+    assert card.detail == f"median of a new member ({new.median_low:.0f} to {new.median_high:.0f})"
+    unknown = change(document, new=None)  # of a report before these years were known
+    assert [one.passage for one in list_components(unknown, TELL.words) if one.case == CHOSEN] == [None]

@@ -58,6 +58,7 @@ def test_people_come_first_and_the_record_last(content):
 def test_the_overview_has_the_words_of_the_page(content):
     made = make_overview(plain_document(), WORDS)
     lines = lines_of(content, "overview")
+    assert lines[0][0].startswith("Condition forecast: ")
     texts = {line[0] for line in lines if line}
     assert {made.headline, made.trust, *made.missing} <= texts
     assert {f"{number} {text}" for number, text in enumerate(made.actions, start=1)} <= texts

@@ -120,6 +120,23 @@ class ProfilePart(Value):
     hazard_high: tuple[tuple[Number, ...], ...]
 
 
+class NewPart(Value):
+    """A new member of a case, in state 1 at age 0 and otherwise typical, by its age in ``years``.
+
+    The columns are those of ``CaseForecast``; ``passage`` has its age when it is at the threshold or worse.
+    ``outside`` also marks ages below those of the training rows.
+    """
+
+    years: tuple[float, ...]
+    expected: tuple[float, ...]
+    expected_low: tuple[Number, ...]
+    expected_high: tuple[Number, ...]
+    predicted_low: tuple[Count, ...]
+    predicted_high: tuple[Count, ...]
+    outside: tuple[bool, ...]
+    passage: PassagePart
+
+
 class CaseForecast(Value):
     """A typical member of a case from state 1 on, at ``years`` from now.
 
@@ -150,6 +167,14 @@ class CaseForecast(Value):
     profiles: tuple[ProfilePart, ...]
     clock: Text = None  # where in an interval the fit took what advances: middle or start
     lag: Number = None  # years that it is behind; None where the mean interval is not known
+    new: NewPart | None = None  # None without an age, where each member in state 1 is as a new one
+
+    @property
+    def passage_of_new(self) -> PassagePart | None:
+        """Years of a new member until the threshold; None where they are not known."""
+        if self.new is not None:
+            return self.new.passage
+        return None if self.advancing else next((one for one in self.passages if one.start == 1), None)
 
     @property
     def extrapolated_from(self) -> float | None:

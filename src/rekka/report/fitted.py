@@ -28,8 +28,7 @@ from rekka.report.document import (
     StudyPart,
 )
 from rekka.report.networks import INVENTORY, Kind, describe_network
-from rekka.report.summarize import expect_years
-from rekka.report.terminal.fits import sketch_model
+from rekka.report.summarize import expect_years, expect_years_of_new
 from rekka.report.trust import judge_all
 from rekka.study.tables import EXACT
 
@@ -38,7 +37,7 @@ def sketch_forecast(
     found: ForecastFile, models: Sequence[CaseModel] = (), details: pl.DataFrame | None = None
 ) -> Document:
     """Sketch the document of a forecast; without the models nobody knows the years of a new member."""
-    passages = {one.name: sketch_model(one).passage for one in models}
+    fits = {one.name: one for one in models}
     study = StudyPart.model_construct(
         planned=0, done=0, choices_planned=0, choices_done=0, sources=(), kind="given"
     )
@@ -51,7 +50,7 @@ def sketch_forecast(
         cases=tuple(map(_describe_case, used)),
         answers=tuple(map(_describe_answer, used)),
         findings=(),
-        models=tuple(_describe_model(one, passages.get(one.case), found.asked.level) for one in used),
+        models=tuple(_describe_model(one, fits.get(one.case), found.asked.level) for one in used),
         network=describe_inventory(found, details),
         no_network=None,
         trust=(),
@@ -89,8 +88,23 @@ def _move_threshold(model: ModelPart, group: EligibleGroup | None, seed: int) ->
         passages = expect_years(
             group.fit, x, group.threshold, level=own.level, seed=seed, certified=certified, starts=1
         )
-    moved = own.model_copy(update={"threshold": group.threshold, "passages": passages})
+        passage = expect_years_of_new(
+            group.fit, x, group.threshold, level=own.level, seed=seed, certified=certified
+        )
+    new = None if own.new is None or passage is None else own.new.model_copy(update={"passage": passage})
+    moved = own.model_copy(update={"threshold": group.threshold, "passages": passages, "new": new})
     return model.model_copy(update={"forecast": moved})
+
+
+def _find_years(model: CaseModel | None, threshold: int, level: float) -> PassagePart | None:
+    """Years of a new member of a fitted model until a threshold."""
+    fit = None if model is None else model.fit
+    if model is None or fit is None or (fit.survey is None and fit.covariates):
+        return None  # of an earlier version: nobody knows what is typical
+    with quiet():
+        return expect_years_of_new(
+            fit, typical_covariates(fit)[0], threshold, level=level, seed=0, certified=model.certified
+        )
 
 
 def _describe_case(one: UsedModel) -> CasePart:
@@ -104,11 +118,12 @@ def _describe_answer(one: UsedModel) -> Answer:
     return make_row(Answer, own, {"case": one.case})
 
 
-def _describe_model(one: UsedModel, passage: PassagePart | None, level: float) -> ModelPart:
+def _describe_model(one: UsedModel, model: CaseModel | None, level: float) -> ModelPart:
     nothing = dict.fromkeys(("coefficients", "ratios", "years"), ())
     own = {"preset": EXACT, "method": one.scaling, "typical": {}, "rows": one.training_rows}
     made = make_row(ModelPart, nothing | own, one)
-    passages = () if passage is None else (passage,)
-    return made.model_copy(
-        update={"forecast": CaseForecast.model_construct(threshold=one.threshold, level=level, passages=passages)}
+    passage = _find_years(model, one.threshold, level)
+    forecast = CaseForecast.model_construct(
+        threshold=one.threshold, level=level, advancing=(), passages=() if passage is None else (passage,)
     )
+    return made.model_copy(update={"forecast": forecast})

@@ -34,6 +34,7 @@ Kind = Literal["inventory", "study"]
 INVENTORY: Kind = "inventory"
 STUDY: Kind = "study"
 TOP = 20  # members by risk
+FAR = 10.0  # times the hazard of a typical member, by the value of one covariate
 MOST_KNOWN = 0.7  # share of the members that had been inspected in the first year of a history
 MOST_SHOWN = 30_000  # members on a page
 NEXT, THERE, APART = 0, 1, 2  # tabs of members
@@ -169,9 +170,13 @@ def _count_bridges(details: pl.DataFrame) -> dict[str, Any]:
 
 
 def order_members(details: pl.DataFrame) -> pl.DataFrame:
-    """Details of all members with their ``tab``, the soonest at the threshold first."""
+    """Details of all members with their ``tab``, the soonest at the threshold first.
+
+    A value may be within the training rows only because one of these is as far from the others: it is apart too.
+    """
     late = pl.col(LONG_UNSEEN) if LONG_UNSEEN in details.columns else pl.lit(value=False)
-    apart = late | pl.col("outside")
+    far = (_is_far(name) for name in details.columns if name.startswith(RATIO))
+    apart = pl.any_horizontal(late, "outside", *far)
     tab = pl.when("there").then(THERE).when(apart).then(APART).otherwise(NEXT)
     order = ["median_years", "soon", "bridge_id"]
     rows = details.with_columns(tab.cast(pl.Int64).alias("tab"))
@@ -185,7 +190,7 @@ def describe_members(details: pl.DataFrame, found: ForecastFile) -> MembersPart:
     cases = tuple(dict.fromkeys(one.case for one in found.models))
     thresholds = {one.case: one.threshold for one in found.models}
     covariates = tuple(name.removeprefix(VALUE) for name in shown.columns if name.startswith(VALUE))
-    said, places = _list_remarks(shown)
+    said, places = _list_remarks(_remark_far(shown, covariates))
     columns: dict[str, Any] = {
         "case": [cases.index(case) for case in shown["case"]],
         "bridge": shown["bridge_id"].cast(pl.String).fill_null(""),
@@ -210,6 +215,31 @@ def describe_members(details: pl.DataFrame, found: ForecastFile) -> MembersPart:
         **{name: _round(values) for name, values in columns.items()},
         **{name: _round(shown[name], PLACES) for name in COORDINATES if name in shown.columns},
     )
+
+
+def _is_far(name: str) -> pl.Expr:
+    """Whether a ratio of hazards is that of a value which is far from those of other members."""
+    return (pl.col(name) > FAR).fill_null(value=False)
+
+
+def _remark_far(rows: pl.DataFrame, covariates: Sequence[str]) -> pl.DataFrame:
+    """Members with one more remark for each covariate whose value is far from those of other members."""
+    for name in covariates:
+        ratio, value = f"{RATIO}{name}", f"{VALUE}{name}"
+        if ratio not in rows.columns or not rows[value].dtype.is_numeric():
+            continue
+        far = rows.select(_is_far(ratio)).to_series()
+        told = [
+            [*(own or ()), _describe_far(name, x, times)] if apart else own
+            for own, apart, x, times in zip(rows["remarks"].to_list(), far, rows[value], rows[ratio], strict=True)
+        ]
+        rows = rows.with_columns(pl.Series("remarks", told, dtype=pl.List(pl.String)))
+    return rows
+
+
+def _describe_far(name: str, value: float, ratio: float) -> str:
+    times = f"{float(f'{ratio:.2g}'):,.15g}"
+    return f"{name} {value:,.6g} alone makes it {times} times as fast as a typical member: check it"
 
 
 def _take(rows: pl.DataFrame, name: str) -> pl.Series:

@@ -42,7 +42,7 @@ class ComponentRow(NamedTuple):
     members: int | None
     there: int | None
     soon: NetworkYear | None  # ten years on, or at the end of a shorter forecast
-    passage: PassagePart | None  # of a typical member from the best rating
+    passage: PassagePart | None  # of a new member
     threshold: str
     trust: TrustPart | None
 
@@ -80,9 +80,9 @@ def make_overview(document: Document, words: Words, case: str | None = None) -> 
     told = "" if trust is None else describe_trust(trust, words)
     missing = tuple(_list_missing(document, case, words))
     if network is None or not years:
-        facts = (words("overview.fact.components", n=len(document.cases)),)
+        facts = (words.format(say("overview.fact.components", n=len(document.cases))),)
         cards = _list_new_card(document, case, words) + _list_trust_card(trust, words)
-        actions = tuple(_advise_trust(trust, words))
+        actions = tuple(_advise_trust(document, trust, words))
         return Overview(facts, _say_without(document, case, words), cards, told, missing, actions, ())
     first = tuple(_list_first(network, case, words))
     return Overview(
@@ -146,11 +146,9 @@ def name_level(level: str, words: Words) -> str:
 
 
 def find_passage(document: Document, case: str | None) -> PassagePart | None:
-    """Years of a typical member of a component from the best rating until the threshold."""
+    """Years of a new member of a component until the threshold."""
     model = next((one for one in document.models if one.case == case), None)
-    if model is None or model.forecast is None or not model.chosen:
-        return None
-    return next((one for one in model.forecast.passages if one.start == 1), None)
+    return None if model is None or model.forecast is None or not model.chosen else model.forecast.passage_of_new
 
 
 def name_year(network: NetworkPart, years: int, words: Words) -> str:
@@ -222,6 +220,9 @@ def _list_facts(network: NetworkPart, case: str | None, now: NetworkYear, words:
     bridges = network.bridges if case is None and network.bridges != now.members else None
     key = "overview.fact.members" if bridges is None else "overview.fact.members_of_bridges"
     yield words(key, members=show_count(now.members), bridges=show_count(bridges))
+    excluded = sum(one.count for one in network.aside if one.kind == "set aside" and one.what == "members")
+    if excluded and case is None:
+        yield words("overview.fact.excluded", members=show_count(excluded))
     if network.first_seen and network.last_seen:
         yield words("overview.fact.inspected", first=network.first_seen[:4], last=network.last_seen[:4])
     names = [network.ratings.name(state, words) for state in (1, len(now.expected))]
@@ -367,7 +368,7 @@ def _list_actions(
     unseen = network.unseen if case is None else 0
     if unseen:
         yield words.format(say("overview.do.unseen", n=unseen))
-    yield from _advise_trust(trust, words)
+    yield from _advise_trust(document, trust, words)
 
 
 def _name_first(one: FirstMember, words: Words) -> str:
@@ -377,14 +378,17 @@ def _name_first(one: FirstMember, words: Words) -> str:
     return words("overview.who", name=" ".join(filter(None, names)), when=when)
 
 
-def _advise_trust(trust: TrustPart | None, words: Words) -> Iterator[str]:
-    """Advice on the reason that decided."""
+def _advise_trust(document: Document, trust: TrustPart | None, words: Words) -> Iterator[str]:
+    """Advice on the reason that decided; where the model has elements of histories, they need not be tried."""
     if trust is None or trust.level == GOOD:
         return
     said = trust.reason.get("why", trust.reason)
     key = str(said["say"]).rpartition(".")[2]
-    told = words(f"trust.do.{key}") if f"trust.do.{key}" in words.texts else ""
     name = trust.reason.get("name")
+    case = trust.case if name is None else name
+    extended = any(one.elements for one in document.models if case in (None, one.case))
+    names = [f"trust.do.{key}{end}" for end in (("_extended", "") if extended else ("",))]
+    told = next((words(one) for one in names if one in words.texts), "")
     if told:
         yield f"{told[0].upper()}{told[1:]}" if name is None else words("trust.do_in", name=name, what=told)
     elif trust.level == DO_NOT_USE:

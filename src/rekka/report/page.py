@@ -77,6 +77,7 @@ PHRASE, SENTENCE = 20, 60  # letters above which a cell of a table needs some wi
 # Columns with names that data gave.
 NAMES = ("case", "cases", "constant", "covariate", "term", "file", "bridge", "member")
 DATES = ("seen",)  # columns with days, which stay in one line
+NAME = 12  # letters of a member's name that stays in one line
 SPAN = 2  # parts of a cell with the two ends of a range
 ICONS = {  # beside the word, so that colour is never alone
     "issue": "\u25b2",
@@ -501,7 +502,7 @@ class CellWriter:
             "strong": cell.strong,
             "faint": cell.faint,
             "missing": cell.text == MISSING,
-            "d": column.key in DATES,
+            "d": column.key in DATES or (column.key == "member" and len(cell.text) <= NAME),
             "bridge": column.key == "bridge" and self.cards,
         }
         shown = " ".join(name for name, holds in classes.items() if holds)

@@ -730,15 +730,18 @@ def explain_forecast(document: Document, case: CasePart, say: Wording) -> CaseSt
         return CaseStatements("nothing", say(f"{FORECAST}.nothing"), None, (say(f"{FORECAST}.{key}"),))
     found, ratings = model.forecast, document.ratings
     first = next((one for one in found.passages if one.start == 1), None)
-    label = "not_certified" if not model.certified else "label" if model.chosen else "not_chosen"
-    years = show_years(None if first is None else first.median)
+    new = found.passage_of_new
+    name = "label" if new is None else "label_new"
+    label = "not_certified" if not model.certified else name if model.chosen else "not_chosen"
+    shown = new or first
+    years = show_years(None if shown is None else shown.median)
     warning = "warning_uncertified" if model.chosen else "warning_unchosen"
     usable = model.chosen and model.certified
     return CaseStatements(
         "chosen" if usable else "other",
         say(f"{FORECAST}.{label}", years=years, rating=ratings.phrase_or_worse(found.threshold, say.words)),
         None if usable else say(f"{FORECAST}.{warning}", method=say.method(model.method)),
-        (*_explain_passage(found, first, ratings, say), *_explain_ageing(document, found, say)),
+        (*_explain_passage(document, model, found, ratings, say), *_explain_ageing(document, found, say)),
         effects=tuple(explain_effect(one, found, ratings, say) for one in sort_effects(found.effects)),
         lead=None
         if model.elements is None
@@ -753,25 +756,37 @@ def list_warnings(document: Document, say: Wording) -> tuple[Markup, ...]:
 
 
 def _explain_passage(
-    found: CaseForecast, first: PassagePart | None, ratings: Ratings, say: Wording
+    document: Document, model: ModelPart, found: CaseForecast, ratings: Ratings, say: Wording
 ) -> Iterator[Markup]:
-    """Years from the best rating until the threshold: the median with both intervals."""
-    if first is None:
-        return
+    """Years until the threshold, of a new member and of a typical one in the best rating: median and intervals."""
     places = {
         "rating": ratings.phrase_or_worse(found.threshold, say.words),
         "first": ratings.phrase(1, say.words),
         "level": show_level(found.level),
-        "years": show_years(first.median),
     }
-    if first.median_low is None:
-        yield say(f"{FORECAST}.median_alone", **places)
+    if found.new is not None:
+        yield _say_median("new", found.new.passage, places, say)
+    first = next((one for one in found.passages if one.start == 1), None)
+    if first is None:
         return
-    median = say.range(first.median_low, first.median_high, show_years)
-    yield say(f"{FORECAST}.median", range=median, **places)
+    ages = {name: model.typical[name] for name in found.advancing if name in model.typical}
+    units = _find_units(document)
+    places |= {"age": say.join(say.value(name, value, units) for name, value in ages.items())}
+    yield _say_median("median_aged" if ages else "median", first, places, say)
+    if first.median_low is None:
+        return
     yield say(
         f"{FORECAST}.member", range=say.range(first.predicted_low, first.predicted_high, show_years), **places
     )
+
+
+def _say_median(key: str, passage: PassagePart, places: Mapping[str, Any], say: Wording) -> Markup:
+    """The median years with their interval, if there is one."""
+    years = show_years(passage.median)
+    if passage.median_low is None:
+        return say(f"{FORECAST}.{key}_alone", years=years, **places)
+    ends = say.range(passage.median_low, passage.median_high, show_years)
+    return say(f"{FORECAST}.{key}", years=years, range=ends, **places)
 
 
 def _explain_ageing(document: Document, found: CaseForecast, say: Wording) -> Iterator[Markup]:

@@ -5,7 +5,8 @@
 Typical is the median of the training rows. Intervals of hazards and ratios come from the covariance of the
 coefficients, by the delta method in the log hazard. A typical member is forecast from state 1 for ``HORIZON``
 years, its age advancing by the year: bands come from draws of the coefficients, intervals of effects from the
-delta method. A fit that is no certified maximum has neither.
+delta method. A new member is one of age 0, otherwise typical. A fit that is no certified maximum has neither bands
+nor intervals.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ import rekka
 from rekka.checks.doctor import check_transitions
 from rekka.checks.engine import Finding, leave_said
 from rekka.core.columns import finite, make_row, missing, rows_of
+from rekka.core.errors import OutsideTrainingRange
 from rekka.core.numerics import quiet
 from rekka.data.partition import PARTS, Partition
 from rekka.data.values import Scale
 from rekka.evaluation.calibration import Calibration
 from rekka.fleet.models import ElementsFit
+from rekka.forecast.ageing import plan_ageing
 from rekka.forecast.effects import Effect, marginal_effects, round_step
 from rekka.forecast.forecast import (
     AT_REST,
@@ -72,6 +75,7 @@ from rekka.report.document import (
     MethodPart,
     ModelPart,
     NetworkPart,
+    NewPart,
     Number,
     OutcomePart,
     PassagePart,
@@ -101,6 +105,8 @@ from rekka.study.trial import Case, Key, Trial
 
 Array = NDArray[np.float64]
 HORIZON = 30  # years: what a plan of maintenance looks ahead, and the same for every case
+FIRST_STEP = 0.1  # years of the life of a new member
+OLDEST = 100  # years: no curve of a new member goes on beyond this age
 MATRIX_YEARS = (1.0, 5.0)  # what management systems take, and the common time between inspections
 DRAWS = 500  # of the coefficients, for bands
 PASSAGE_DRAWS = 200  # for years until a state, which take most of the time
@@ -161,8 +167,7 @@ def expect(
     threshold: int | None = None,
 ) -> CaseForecast | None:
     """All that is forecast for raw covariates ``typical`` (p,); None where a hazard at them is no number."""
-    eta = fit.log_hazards(typical[None])
-    if not np.isfinite(eta).all() or (np.abs(eta) > LARGEST).any():
+    if not _has_hazards(fit, typical):
         return None
     kind = NORMAL if certified else NONE
     known = threshold is not None and 1 < threshold <= fit.n_states
@@ -182,7 +187,59 @@ def expect(
         profiles=_list_profiles(fit, typical, threshold, ForecastOptions(DELTA if certified else NONE, level)),
         clock=fit.clock.kind if cohort.ageing.names else None,
         lag=None if fit.clock.mean_years is None else float(cohort.ageing.lag.max(initial=0.0)),
+        new=expect_new(fit, typical, threshold, level=level, seed=seed, certified=certified),
     )
+
+
+def expect_new(
+    fit: Fit, typical: Array, threshold: int, *, level: float, seed: int, certified: bool
+) -> NewPart | None:
+    """Forecast a member of age 0 with otherwise typical covariates (p,), up to the oldest of the training rows.
+
+    None where the model has no age, or where its hazards at age 0 are no numbers.
+    """
+    new = _make_new(fit, typical)
+    if new is None:
+        return None
+    kind = NORMAL if certified else NONE
+    cohort = _make_cohort(fit, new, 1, ForecastOptions(kind, level, DRAWS, seed))
+    oldest = max(_list_seen(cohort).values(), default=0.0)
+    found = forecast_rows(cohort, min(max(HORIZON, math.ceil(oldest)), OLDEST), threshold)
+    (passage,) = expect_years(fit, new, threshold, level=level, seed=seed, certified=certified, starts=1)
+    columns = _list_years(found, certified=certified)
+    own = {name: columns[name] for name in NewPart.model_fields if name != "passage"}
+    return NewPart(**own, passage=passage)
+
+
+def expect_years_of_new(
+    fit: Fit, typical: Array, threshold: int, *, level: float, seed: int, certified: bool
+) -> PassagePart | None:
+    """Years of a new member until a threshold, for covariates (p,) but the age; None where they are no numbers."""
+    new = _make_new(fit, typical) if plan_ageing(fit).moves else typical
+    if new is None or (new is typical and not _has_hazards(fit, new)):
+        return None
+    return expect_years(fit, new, threshold, level=level, seed=seed, certified=certified, starts=1)[0]
+
+
+def _make_new(fit: Fit, typical: Array) -> Array | None:
+    """Covariates (p,) of a member of age 0; None where the model has no age, or no hazards at it."""
+    ageing = plan_ageing(fit)
+    new = typical.copy()
+    new[ageing.columns] = 0.0
+    if not ageing.moves:
+        return None
+    try:  # the first step, whose age is in its middle: Box-Cox takes no age of 0
+        known = _has_hazards(fit, ageing.model_input(new[None], 0.0, FIRST_STEP)[0])
+    except OutsideTrainingRange:
+        return None
+    return new if known else None
+
+
+def _has_hazards(fit: Fit, x: Array) -> bool:
+    """Whether the hazards at covariates (p,) are numbers."""
+    with np.errstate(all="ignore"):
+        eta = fit.log_hazards(x[None])
+    return bool(np.isfinite(eta).all() and (np.abs(eta) <= LARGEST).all())
 
 
 def expect_years(

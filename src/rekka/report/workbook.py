@@ -266,7 +266,7 @@ def _write_overview(book: Any, name: str, document: Document, words: Words) -> N
     sheet, made = _Sheet(book, name), make_overview(document, words)
     for place, width in enumerate(WIDTHS):
         sheet.page.set_column(place, place, width)
-    sheet.tell(name_study(document, words), "title")
+    sheet.tell(words("page.title", title=name_study(document, words)), "title")
     sheet.tell(words.join(made.facts, "comma"))
     sheet.tell(made.headline, "headline")
     if made.trust:

@@ -71,6 +71,7 @@ from rekka.report.document import (
     ModelPart,
     NetworkPart,
     NetworkYear,
+    NewPart,
     PassagePart,
 )
 from rekka.report.text import (
@@ -232,7 +233,8 @@ def _count_reached(
         *(("shock",) if bands[2:] else ()),
     )
     layers.append(draw_hover(along, tips(words, *fields), palette))
-    key = list_bands(bands[:2]) + [Entry(one.name, one.colour, dash=DASHED) for one in bands[2:]]
+    key = list_bands(bands[:1]) + [Entry(one.name, palette.accent, filled=False) for one in bands[1:2]]
+    key += [Entry(one.name, one.colour, dash=DASHED) for one in bands[2:]]
     return Chart(layers, rows, width=WIDTH - left - right, height=HEIGHT, left=left, key=key)
 
 
@@ -363,15 +365,19 @@ def _describe_last(network: NetworkPart, years: Sequence[NetworkYear], theme: Th
 
 
 def draw_reaching(document: Document, theme: Theme) -> FigureView | None:
-    """Years until the threshold from state 1, case beside case: of the models that were chosen."""
+    """Years of new members until the threshold, case beside case: of the models that were chosen."""
     words, level = theme.words, document.study.confidence
-    models = [(one, one.forecast) for one in document.models if one.chosen and one.forecast is not None]
+    models = [
+        (one, one.forecast, passage)
+        for one in document.models
+        if one.chosen and one.forecast is not None and (passage := one.forecast.passage_of_new) is not None
+    ]
     if not models:
         return None
-    passages: Passages = {one.case: found.passages[0] for one, found in models}
-    certified = all(one.certified for one, _ in models)
+    passages: Passages = {one.case: passage for one, _, passage in models}
+    certified = all(one.certified for one, _, _ in models)
     chart = _years_until(passages, "case", len(passages) * ROW, level, theme)
-    worse = _name_worse([found for _, found in models], theme)
+    worse = _name_worse([found for _, found, _ in models], theme)
     message = _describe_passages(passages, "figure.reach.of_case", worse, words)
     first = theme.ratings.phrase(1, words)
     panels = [("reaching", words("figure.reaching.panel", ratings=worse), message, chart)]
@@ -382,7 +388,7 @@ def draw_reaching(document: Document, theme: Theme) -> FigureView | None:
         else words("figure.curve.uncertified"),
         _explain_arrows(passages, words),
     )
-    title = _say_medians(passages, first, worse, theme)
+    title = _say_medians(passages, worse, theme)
     return make_figure("reaching", title, panels, caption, theme, certified=certified, live=False)
 
 
@@ -392,9 +398,9 @@ def _name_worse(forecasts: Iterable[CaseForecast], theme: Theme) -> str:
     return theme.words.join((theme.ratings.phrase_or_worse(one, theme.words) for one in thresholds), "comma")
 
 
-def _say_medians(passages: Passages, first: str, worse: str, theme: Theme) -> str:
+def _say_medians(passages: Passages, worse: str, theme: Theme) -> str:
     """The median years of the only case, or of the first and the last."""
-    words, places = theme.words, {"first": first, "ratings": worse}
+    words, places = theme.words, {"ratings": worse}
     known = sorted((one.median, str(case)) for case, one in passages.items() if one.median is not None)
     if not known:
         return words("figure.reaching.unknown", **places)
@@ -465,34 +471,36 @@ def draw_reach(model: ModelPart, number: str, theme: Theme) -> FigureView | None
 
 
 def draw_multiples(document: Document, theme: Theme) -> FigureView | None:
-    """A small panel for each component: a typical member from the best rating on, on shared axes."""
+    """A small panel for each component: a new member by its age, on shared axes."""
     words = theme.words
     models = [(one, one.forecast) for one in document.models if one.forecast is not None]
     shown = models[:MOST_MULTIPLES]
     if not shown:
         return None
-    last = max(found.years[-1] for _, found in shown)
+    last = max((found.new or found).years[-1] for _, found in shown)
     states = max(len(found.probability[0]) for _, found in shown)
     panels = []
     for n, (model, found) in enumerate(shown, start=1):
-        chart = stamp(
-            _draw_small(found, last, states, theme), theme, certified=model.certified, chosen=model.chosen
-        )
-        text = words("figure.of_case", case=isolate_name(model.case), text=_describe_mean(found, theme))
+        drawn = _draw_small(found, last, states, theme, alone=len(shown) == 1)
+        chart = stamp(drawn, theme, certified=model.certified, chosen=model.chosen)
+        text = words("figure.of_case", case=isolate_name(model.case), text=_describe_new(found, theme))
         panels.append((f"multiple-{n}", isolate_name(model.case), text, chart))
     places = {
         "ratings": _name_worse([found for _, found in shown], theme),
         "first": theme.ratings.phrase(1, words),
     }
-    within = sum(found.reached[-1] >= HALF for _, found in models)
+    medians = [passage.median for _, found in models if (passage := found.passage_of_new) is not None]
+    within = sum(median is not None and median <= last for median in medians)
+    kinds = {"new" if found.new else "old" if found.advancing else "ageless" for _, found in shown}
+    beyond = any(any((found.new or found).outside) for _, found in shown)
     counts = {"within": show_count(within), "cases": show_count(len(models)), "years": f"{last:g}"}
     caption = (
         words("figure.multiples.caption", **places),
-        _describe_ageing(shown[0][1], words, beyond=False),
+        *(words(f"figure.multiples.{kind}") for kind in ("new", "old", "ageless") if kind in kinds),
         words("figure.multiples.bands", level=show_level(shown[0][1].level))
         if any(found.has_band for _, found in shown)
         else "",
-        words("figure.multiples.shaded") if any(found.extrapolated_from is not None for _, found in shown) else "",
+        words("figure.multiples.shaded") if beyond else "",
         words("figure.multiples.left", count=show_count(len(models) - len(shown)))
         if len(models) > len(shown)
         else "",
@@ -501,27 +509,33 @@ def draw_multiples(document: Document, theme: Theme) -> FigureView | None:
     return make_figure("multiples", words(f"figure.multiples.{key}", **places, **counts), panels, caption, theme)
 
 
-def _draw_small(found: CaseForecast, last: float, states: int, theme: Theme) -> Chart:
-    """The mean rating of one component in its bands, and its threshold as a line."""
-    palette = theme.palette
-    x = year_axis(theme.words("figure.axis.years_short"), 0.0, last)
+def _draw_small(found: CaseForecast, last: float, states: int, theme: Theme, *, alone: bool) -> Chart:
+    """The mean rating of one component in its bands, and its threshold as a line; large where it is alone."""
+    palette, curve = theme.palette, found.new or found
+    x = year_axis(theme.words("figure.axis." + ("age" if found.new else "years_short")), 0.0, last)
     x["axis"] |= {"values": [value for value in x["axis"]["values"] if value % 10 == 0] or x["axis"]["values"]}
     y = _rate(states, theme, None, math.inf, SMALL_LETTERS)
     if states > MANY:
         y["axis"] |= {"labelFontSize": SQUEEZED}
     along = {"x": quantity("year", **x)}
     bands = _list_mean_bands(found, theme) if found.has_band else []
-    rows = _mean_rows(found, theme)
+    rows = _mean_rows(curve, theme)
+    end = curve.years[-1]
+    seen = [year for year, beyond in zip(curve.years, curve.outside, strict=True) if not beyond] or [end]
+    old = None if seen[-1] >= end else seen[-1]
     edge = found.threshold - HALF  # the threshold is reached where its strip begins
     layers = [
         *draw_bands("area", bands, "y", along, y),
-        *draw_ground(found.extrapolated_from, x, last, theme, named=False),
+        *(draw_ground(0.0, x, seen[0], theme, named=False) if seen[0] > curve.years[0] else ()),
+        *draw_ground(old, x, end, theme, named=False),
         layer(
             "rule", {"y": datum(edge, **y)}, rows=[{}], color=palette.bad, strokeDash=list(DASHED), strokeWidth=1.2
         ),
         layer("line", along | {"y": quantity("mean", **y)}, strokeWidth=2, color=palette.accent),
     ]
     left = find_room(y["axis"])
+    if alone:
+        return Chart(layers, rows, width=WIDTH - left - RIGHT, height=HEIGHT, left=left, key=list_bands(bands))
     width = min(SMALL_PLOT, SMALL_PANEL - left - RIGHT)
     return Chart(layers, rows, width=width, height=SMALL_HEIGHT, left=left, across=left + width + RIGHT)
 
@@ -544,7 +558,7 @@ def _list_mean_bands(found: CaseForecast, theme: Theme) -> list[Band]:
     ]
 
 
-def _mean_rows(found: CaseForecast, theme: Theme) -> Rows:
+def _mean_rows(found: CaseForecast | NewPart, theme: Theme) -> Rows:
     ratings, words, rows = theme.ratings, theme.words, []
     ends = (found.expected_low, found.expected_high, found.predicted_low, found.predicted_high)
     for year, middle, low, high, best, worst in zip(found.years, found.expected, *ends, strict=True):
@@ -716,6 +730,14 @@ def _describe_mean(found: CaseForecast, theme: Theme) -> str:
         ),
         words,
     )
+
+
+def _describe_new(found: CaseForecast, theme: Theme) -> str:
+    """The mean rating of a new member at the end of its curve."""
+    if found.new is None:
+        return _describe_mean(found, theme)
+    last = _name_mean(found.new.expected[-1], theme)
+    return theme.words("figure.multiples.alt", age=f"{found.new.years[-1]:g}", last=last)
 
 
 def _name_mean(mean: float, theme: Theme) -> str:

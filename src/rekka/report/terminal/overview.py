@@ -29,6 +29,7 @@ from rekka.report.trust import CAUTION, DO_NOT_USE, GOOD
 
 STYLES = {GOOD: "green", CAUTION: "yellow", DO_NOT_USE: "bold red"}
 HEAD = 9  # characters of a line of a heading
+MEMBERS = 5  # of those to inspect first; the page has ten, and members.csv all
 RUN = " RUN"  # in the commands of a sentence
 CARDS = {"now": 0, "soon": SOON, "later": LATER, "new": None}  # that are figures, and their years
 
@@ -145,6 +146,7 @@ def _print_members(console: Console, first: Sequence[FirstMember], document: Doc
     network = document.network
     if not first or network is None:
         return
+    first = first[:MEMBERS]
     several = len(document.cases) > 1
     parts = any(one.member for one in first)
     named = [*(["member"] if parts else []), *(["case"] if several else [])]
