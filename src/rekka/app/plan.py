@@ -286,7 +286,7 @@ async def show_runs(request: Request) -> Response:
 
 
 def describe_run(run: Run, words: Words) -> str:
-    """What a run was asked for, and when: what distinguishes it from others of the same table."""
+    """Describe what a run was asked for, and when, which other runs of the same table were not."""
     ask, parts = run.job.ask, []
     if ask is not None and ask.table is not None:
         parts.append(words("app.plan.thorough" if ask.models else "app.plan.quick"))

@@ -169,12 +169,12 @@ def expect(
     """All that is forecast for raw covariates ``typical`` (p,); None where a hazard at them is no number."""
     if not _has_hazards(fit, typical):
         return None
-    kind = NORMAL if certified else NONE
+    options = _choose_draws(level, seed, certified=certified)
     known = threshold is not None and 1 < threshold <= fit.n_states
     threshold = check_threshold(threshold if known else None, fit.n_states, labels)
-    cohort = _make_cohort(fit, typical, 1, ForecastOptions(kind, level, DRAWS, seed))
+    cohort = _make_cohort(fit, typical, 1, options)
     found = forecast_rows(cohort, HORIZON, threshold)
-    matrices = transition_matrices(fit, typical, MATRIX_YEARS, options=ForecastOptions(kind, level, DRAWS, seed))
+    matrices = transition_matrices(fit, typical, MATRIX_YEARS, options=options)
     return CaseForecast(
         threshold=threshold,
         level=level,
@@ -201,8 +201,7 @@ def expect_new(
     new = _make_new(fit, typical)
     if new is None:
         return None
-    kind = NORMAL if certified else NONE
-    cohort = _make_cohort(fit, new, 1, ForecastOptions(kind, level, DRAWS, seed))
+    cohort = _make_cohort(fit, new, 1, _choose_draws(level, seed, certified=certified))
     oldest = max(_list_seen(cohort).values(), default=0.0)
     found = forecast_rows(cohort, min(max(HORIZON, math.ceil(oldest)), OLDEST), threshold)
     (passage,) = expect_years(fit, new, threshold, level=level, seed=seed, certified=certified, starts=1)
@@ -253,8 +252,13 @@ def expect_years(
     starts: int | None = None,
 ) -> tuple[PassagePart, ...]:
     """Years until a threshold for covariates (p,), from each better rating or the first ``starts``."""
-    options = ForecastOptions(NORMAL if certified else NONE, level, PASSAGE_DRAWS, seed)
+    options = _choose_draws(level, seed, PASSAGE_DRAWS, certified=certified)
     return tuple(list_passages(_make_cohort(fit, typical, starts or threshold - 1, options), threshold))
+
+
+def _choose_draws(level: float, seed: int, draws: int = DRAWS, *, certified: bool) -> ForecastOptions:
+    """Options with draws of the coefficients; with none where they are no maximum."""
+    return ForecastOptions(NORMAL if certified else NONE, level, draws, seed)
 
 
 def _make_cohort(fit: Fit, typical: Array, starts: int, options: ForecastOptions) -> Cohort:
