@@ -20,7 +20,7 @@ ONE_THREAD := POLARS_MAX_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 unexport PYTHONDONTWRITEBYTECODE
 VENV := .venv
 BIN := $(VENV)/bin
-BEFORE ?= aaee00d  # the version before this one, 0.10.0
+BEFORE ?= bb1fb90  # the version before this one, 0.11.0
 
 .PHONY: app demo test check docs dist release-check bench clean
 

@@ -129,7 +129,7 @@ _HOMES = {
 # Names that go (docs/policy.md): old name -> (name to use instead, version that announced it, version without it).
 _DEPRECATED: dict[str, tuple[str, str, str]] = {}
 
-__version__ = "0.11.0"
+__version__ = "1.0.0"
 __all__ = sorted([*_HOMES, "__version__"])
 
 
