@@ -19,7 +19,7 @@ from rekka.study.plan import VERSION as PLAN
 
 ROOT = Path(__file__).parent.parent
 POLICY = (ROOT / "docs" / "policy.md").read_text()
-TOY = ("partition_by_bridge", "0.91.0", "0.93.0")  # far ahead of any version
+TOY = ("partition_by_bridge", "9.1.0", "9.3.0")  # far ahead of any version
 
 
 def number(version: str) -> tuple[int, ...]:
@@ -49,7 +49,7 @@ class TestDeprecation:
             found = rekka.split_by_bridge
         assert found is rekka.partition_by_bridge
         assert str(caught[0].message) == (
-            "rekka.split_by_bridge is deprecated since 0.91.0 and goes in 0.93.0. "
+            "rekka.split_by_bridge is deprecated since 9.1.0 and goes in 9.3.0. "
             "Use rekka.partition_by_bridge instead."
         )
         assert caught[0].filename == __file__  # the caller's line, not ours
@@ -73,8 +73,8 @@ class TestDeprecation:
             (("split", *TOY), []),
             (("compare", *TOY), ["it is still public", "the changelog does not name it"]),
             (("split", "nowhere", *TOY[1:]), ["its successor is not public"]),
-            (("split", TOY[0], "0.90.0", "0.91.0"), ["it goes before two minor versions are over"]),
-            (("split", TOY[0], "0.9.0", "1.0.0"), []),
+            (("split", TOY[0], "9.1.0", "9.2.0"), ["it goes before two minor versions are over"]),
+            (("split", TOY[0], "8.9.0", "9.0.0"), []),
             (("split", TOY[0], "0.1.0", "0.3.0"), ["it should be gone"]),
         ],
     )
