@@ -190,13 +190,15 @@ def test_members_with_a_value_far_from_all_others_are_apart_and_say_so():
         "soon": [0.9, 0.8, 0.7, 0.0, 1.0],
         "value of traffic_mean": [200_000.0, 9_000.0, 3_000.0, 10.0, 200_000.0],
         "ratio of traffic_mean": [2_300.0, 9.9, 1.0, 0.05, None],
+        "value of Material": ["steel", "timber", "steel", "steel", "timber"],
+        "ratio of Material": [1.0, 20.0, 1.0, 1.0, 20.0],
         "remarks": [["bridge_area is missing"], [], None, None, []],
     })  # fmt: skip
     rows = networks.order_members(details)
     tabs = dict(zip(rows["bridge_id"], rows["tab"], strict=True))
     apart, following, there = networks.APART, networks.NEXT, networks.THERE
     assert tabs == {"A": apart, "B": following, "C": apart, "D": following, "E": there}
-    told = networks._remark_far(details, ["traffic_mean", "unknown"])["remarks"].to_list()
+    told = networks._remark_far(details)["remarks"].to_list()
     alone = "traffic_mean 200,000 alone makes it 2,300 times as fast as a typical member: check it"
     assert told == [["bridge_area is missing", alone], [], None, None, []]
     for lang in ("en", "ja"):

@@ -172,10 +172,11 @@ def _count_bridges(details: pl.DataFrame) -> dict[str, Any]:
 def order_members(details: pl.DataFrame) -> pl.DataFrame:
     """Details of all members with their ``tab``, the soonest at the threshold first.
 
-    A value may be within the training rows only because one of these is as far from the others: it is apart too.
+    A number may be within the training rows only because one of these is as far from the others: it is apart too.
+    A category is not, however fast: others have it, too.
     """
     late = pl.col(LONG_UNSEEN) if LONG_UNSEEN in details.columns else pl.lit(value=False)
-    far = (_is_far(name) for name in details.columns if name.startswith(RATIO))
+    far = map(_is_far, _list_numbers(details))
     apart = pl.any_horizontal(late, "outside", *far)
     tab = pl.when("there").then(THERE).when(apart).then(APART).otherwise(NEXT)
     order = ["median_years", "soon", "bridge_id"]
@@ -190,7 +191,7 @@ def describe_members(details: pl.DataFrame, found: ForecastFile) -> MembersPart:
     cases = tuple(dict.fromkeys(one.case for one in found.models))
     thresholds = {one.case: one.threshold for one in found.models}
     covariates = tuple(name.removeprefix(VALUE) for name in shown.columns if name.startswith(VALUE))
-    said, places = _list_remarks(_remark_far(shown, covariates))
+    said, places = _list_remarks(_remark_far(shown))
     columns: dict[str, Any] = {
         "case": [cases.index(case) for case in shown["case"]],
         "bridge": shown["bridge_id"].cast(pl.String).fill_null(""),
@@ -217,21 +218,25 @@ def describe_members(details: pl.DataFrame, found: ForecastFile) -> MembersPart:
     )
 
 
-def _is_far(name: str) -> pl.Expr:
-    """Whether a ratio of hazards is that of a value which is far from those of other members."""
-    return (pl.col(name) > FAR).fill_null(value=False)
+def _list_numbers(rows: pl.DataFrame) -> list[str]:
+    """Covariates that are numbers, of those whose effect on each member is known."""
+    names = [name.removeprefix(RATIO) for name in rows.columns if name.startswith(RATIO)]
+    return [name for name in names if rows[f"{VALUE}{name}"].dtype.is_numeric()]
 
 
-def _remark_far(rows: pl.DataFrame, covariates: Sequence[str]) -> pl.DataFrame:
+def _is_far(covariate: str) -> pl.Expr:
+    """Whether a value makes a member so much faster than a typical one that it is far from those of others."""
+    return (pl.col(f"{RATIO}{covariate}") > FAR).fill_null(value=False)
+
+
+def _remark_far(rows: pl.DataFrame) -> pl.DataFrame:
     """Members with one more remark for each covariate whose value is far from those of other members."""
-    for name in covariates:
-        ratio, value = f"{RATIO}{name}", f"{VALUE}{name}"
-        if ratio not in rows.columns or not rows[value].dtype.is_numeric():
-            continue
-        far = rows.select(_is_far(ratio)).to_series()
+    for name in _list_numbers(rows):
+        far = rows.select(_is_far(name)).to_series()
+        values, ratios = rows[f"{VALUE}{name}"], rows[f"{RATIO}{name}"]
         told = [
             [*(own or ()), _describe_far(name, x, times)] if apart else own
-            for own, apart, x, times in zip(rows["remarks"].to_list(), far, rows[value], rows[ratio], strict=True)
+            for own, apart, x, times in zip(rows["remarks"].to_list(), far, values, ratios, strict=True)
         ]
         rows = rows.with_columns(pl.Series("remarks", told, dtype=pl.List(pl.String)))
     return rows
