@@ -146,7 +146,9 @@ def test_pages_show_what_their_commands_print(page, tmp_path):
             if not is_shown(block, printed):
                 wrong.append(f"{page}:{line} is not what was printed:\n{block}\nbut: {plain(said)}")
             continue
-        commands = [words for words in find_commands(block) if "inspections.xlsx" not in words]  # the reader's table
+        commands = [
+            words for words in find_commands(block) if "inspections.xlsx" not in words
+        ]  # the reader's table
         calls = [["-c", block]] if kind_of(block) == "python" else [[*REKKA, *words[1:]] for words in commands]
         for words in calls:
             code, said = call(words, tmp_path)

@@ -30,6 +30,7 @@ from rekka.report.document import Document
 from rekka.report.overview import make_overview
 from rekka.study.compare import Request, begin_study
 from rekka.study.runner import RunOptions
+from rekka.workflows import forecast as workflow
 from rekka.workflows.forecast import forecast_own_tables, reopen_forecast
 
 EN = load_words("en")
@@ -135,6 +136,20 @@ class TestForecasts:
         assert view.document.network.horizon == asked.get("years", 30)
         goals = {one.forecast.threshold for one in view.document.models}
         assert goals == {asked.get("threshold", 4)}
+
+    def test_members_are_read_once_and_forecast_for_what_is_asked_only(self, run, monkeypatch):
+        read, made = [], []
+        own = workflow.forecast_fleet, workflow.read_members
+        monkeypatch.setattr(workflow, "forecast_fleet", lambda one: made.append(one.options) or own[0](one))
+        monkeypatch.setattr(workflow, "read_members", lambda *a, **b: read.append(a) or own[1](*a, **b))
+        store = Memory(6)
+        for threshold, years in ((2, 12), (5, 7)):
+            find_view(run.study, threshold, years, memory=store)
+        assert [(one.threshold, one.years) for one in made] == [(2, 12), (5, 7)]
+        assert len(read) == 1
+        open_forecast(run.study, find_view(run.study, memory=store), store)
+        assert len(made) == 3
+        assert len(read) == 1
 
     def test_years_of_a_new_member_follow_the_threshold(self, run):
         soon, late = (find_view(run.study, threshold, memory=Memory(6)).document for threshold in (2, 5))

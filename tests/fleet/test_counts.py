@@ -63,6 +63,61 @@ def test_certain_counts_are_themselves():
     assert quantile(0.999, [1.0] * 4) == 4
 
 
+def search(share: float, sums: CountMoments, weight: np.ndarray, most: int) -> np.ndarray:
+    """The smallest number up to which a share lies, by looking at each from 0 on."""
+    found = np.full(sums.mean.shape[1:], float(most))
+    for number in range(most - 1, -1, -1):
+        below = np.tensordot(weight, share_up_to(np.full(found.shape, float(number)), sums), axes=1)
+        found[below >= share] = number
+    return found
+
+
+SHARES = (0.0, 1e-12, 1e-6, 0.005, 0.025, 0.3, 0.5, 0.975, 0.995, 1.0 - 1e-6, 1.0 - 1e-12)
+
+
+def draw_mixture(rng: np.random.Generator, most: int) -> tuple[CountMoments, np.ndarray]:
+    """Moments (B, T, Q) of counts of all kinds of members, at draws of a logit that they share, and weights."""
+    nodes, times, quantities = rng.integers(1, 12), rng.integers(1, 4), rng.integers(1, 4)
+    own = rng.normal(rng.uniform(-6, 4), rng.choice([0.0, 0.5, 3.0]), (times, most, quantities))
+    moved = rng.normal(0.0, rng.choice([0.0, 0.1, 2.0]), (nodes, times, 1, quantities))
+    q = 1.0 / (1.0 + np.exp(-own - moved))
+    q[rng.random(q.shape) < rng.choice([0.0, 0.2, 1.0])] = 0.0
+    q[rng.random(q.shape) < rng.choice([0.0, 0.2, 1.0], p=[0.5, 0.4, 0.1])] = 1.0
+    sums = [sum_members(q[:, time]) for time in range(times)]
+    names = ("mean", "variance", "third")
+    stacked = CountMoments(*(np.stack([getattr(one, name) for one in sums], axis=1) for name in names))
+    return stacked, rng.dirichlet(np.ones(nodes))
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 7, 60, 400])
+def test_a_quantile_is_the_number_that_a_search_from_0_on_finds(most):
+    rng = np.random.default_rng(most)
+    for _ in range(25):
+        sums, weight = draw_mixture(rng, most)
+        for share in (*SHARES, 1.0) if weight.size == 1 else SHARES:  # else rounding of their sum decides about 1
+            found = find_quantile(share, sums, weight, most)
+            np.testing.assert_array_equal(found, search(share, sums, weight, most))
+
+
+def test_a_quantile_of_two_clusters_far_apart():
+    """A normal distribution is no guide here."""
+    sums = CountMoments(*(np.array([[one], [two]]) for one, two in ((3.0, 900.0), (2.0, 50.0), (1.0, -20.0))))
+    for weight in (np.array([0.5, 0.5]), np.array([0.98, 0.02]), np.array([0.02, 0.98])):
+        for share in SHARES:
+            found = find_quantile(share, sums, weight, 1_000)
+            np.testing.assert_array_equal(found, search(share, sums, weight, 1_000))
+
+
+def test_a_quantile_of_a_certain_count_whose_variance_is_rounded_below_0():
+    sums = CountMoments(*(np.array([[value]]) for value in (3.0, -1e-15, 0.0)))
+    assert find_quantile(0.025, sums, ONE, 9).tolist() == find_quantile(0.975, sums, ONE, 9).tolist() == [3.0]
+
+
+def test_a_quantile_of_what_is_not_known_is_the_most():
+    sums = CountMoments(*(np.array([[np.nan, known]]) for known in (2.0, 1.0, 0.0)))
+    assert find_quantile(0.5, sums, ONE, 9).tolist() == [9.0, search(0.5, sums, ONE, 9)[1]]
+
+
 def test_a_mixture_beside_simulation():
     rng = np.random.default_rng(8)
     p = np.append(rng.beta(2, 20, 400), [1.0] * 30)

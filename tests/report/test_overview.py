@@ -16,6 +16,8 @@ from rekka.fleet.store import DETAILS
 from rekka.report.backtests import load_backtests
 from rekka.report.document import AsidePart, BacktestPart, BacktestYear, Document, TrustPart
 from rekka.report.networks import MOST_KNOWN, NEXT, THERE
+from rekka.report.document import BacktestPart, BacktestYear, Document, TrustPart
+from rekka.report.networks import MOST_KNOWN, NEXT, THERE, count_bridges
 from rekka.report.overview import find_trust, list_components, make_overview, name_level
 from rekka.report.report import make_report
 from rekka.report.statements import Wording, explain_backtest
@@ -146,6 +148,13 @@ def test_bridges_are_counted_as_independent_members_of_each(document, run):
     assert document.network.bridges_later == pytest.approx(chance)
     assert document.network.bridges == members["bridge_id"].n_unique()
     assert document.network.bridges_there == members.filter("there")["bridge_id"].n_unique()
+
+
+def test_expected_bridges_are_the_same_to_the_last_bit_each_time():
+    rng = np.random.default_rng(1)
+    bridge = pl.Series("bridge_id", rng.integers(0, 1000, 9000)).cast(pl.String)
+    details = pl.DataFrame({"there": rng.random(9000) < 0.1, "later": 0.3 * rng.random(9000)}).with_columns(bridge)
+    assert len({count_bridges(details)["bridges_later"] for _ in range(40)}) == 1
 
 
 @pytest.mark.parametrize("words", [EN, JA], ids=["en", "ja"])

@@ -64,6 +64,9 @@ def test_another_threshold_and_horizon(run: Path) -> None:
     assert found.change(years=4).document.models[0].threshold == 2
     assert found.repair(3).members.height == 3
     assert "recorded_6" in found.members.columns
+    compared = [note for note in found.document.notes if "inspectors are expected to record" in note]
+    assert len(compared) == 1
+    assert "after 6 years" in compared[0]
 
 
 def test_it_is_the_forecast_that_was_asked_for_at_once(run: Path) -> None:

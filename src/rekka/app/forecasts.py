@@ -27,7 +27,7 @@ from rekka.report.networks import FOLDER, INVENTORY, STUDY, load_details, order_
 from rekka.report.report import make_report
 from rekka.study.provenance import list_sources
 from rekka.study.run_folder import load_plan
-from rekka.workflows.forecast import InventoryForecast, reopen_forecast
+from rekka.workflows.forecast import ForecastBasis, InventoryForecast, reopen_basis
 
 NUMBERS = "report.json"  # in the run folder, beside its page
 MOST_KEPT, MOST_PICTURES = 6, 60  # forecasts, documents and what-ifs of all runs together; what is drawn of them
@@ -108,7 +108,14 @@ def open_forecast(run: Path, view: View, memory: Memory = MEMORY) -> InventoryFo
     """The forecast of a view in memory, for what if."""
     if view.forecast is not None:
         return view.forecast
-    return memory.find((*view.key, "memory"), lambda: _reopen(run, view.within))
+    return memory.find((*view.key, "memory"), lambda: _find_basis(run, view, memory).forecast())
+
+
+def _find_basis(run: Path, view: View, memory: Memory) -> ForecastBasis:
+    """Members and models of the forecast of a view, from which others are made."""
+    if view.forecast is not None and view.forecast.basis is not None:
+        return view.forecast.basis
+    return memory.find((*view.key, "basis"), lambda: _reopen(run, view.within))
 
 
 def find_what_if(run: Path, view: View, repairs: Path, memory: Memory = MEMORY) -> WhatIf:
@@ -134,11 +141,11 @@ def read_document(run: Path) -> Document:
     return make_report(run, calibrate=False).document
 
 
-def _reopen(run: Path, within: Path | None) -> InventoryForecast:
-    """The forecast of a run folder, whose tables are not read where they lie outside of a folder."""
+def _reopen(run: Path, within: Path | None) -> ForecastBasis:
+    """Members and models of a run folder, whose tables are not read where they lie outside of a folder."""
     if within is not None:
         _refuse_outside(run, within.resolve())
-    return reopen_forecast(run)
+    return reopen_basis(run)
 
 
 def _refuse_outside(run: Path, within: Path) -> None:
@@ -158,14 +165,14 @@ def _read(run: Path, within: Path | None) -> View:
     if network is not None and network.kind == INVENTORY and details is not None:
         return View(document, load_forecast(place), list_details(details), key, within)
     try:
-        made = _reopen(run, within)
+        made = _reopen(run, within).forecast()
     except InputError:  # the page says what its document says
         return View(document, None, pl.DataFrame(), key, within)
     return _make_view(document, made, key, within, own=True)
 
 
 def _look_anew(run: Path, own: View, threshold: int | None, years: int | None, memory: Memory) -> View:
-    changed = open_forecast(run, own, memory).change(threshold=threshold, years=years)
+    changed = _find_basis(run, own, memory).forecast(threshold=threshold, years=years)
     return _make_view(own.document, changed, (*own.key, threshold, years), own.within, own=False)
 
 

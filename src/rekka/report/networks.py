@@ -136,7 +136,7 @@ def describe_network(
         first_seen=None if span is None else span[0].isoformat(),
         last_seen=None if span is None else span[1].isoformat(),
         every=None if details is None or details.is_empty() else describe_members(details, found),
-        **({} if details is None else _count_bridges(details)),
+        **({} if details is None else count_bridges(details)),
         **_copy(found, "horizon", "members", "there", "unseen", "outside", "notes"),
     )
 
@@ -161,10 +161,10 @@ def _list_history(visits: FoundVisits, span: tuple[date, date], found: ForecastF
                 yield HistoryYear(case=case, year=year, members=known, reached=reached)
 
 
-def _count_bridges(details: pl.DataFrame) -> dict[str, Any]:
+def count_bridges(details: pl.DataFrame) -> dict[str, Any]:
     """Bridges with a member that is forecast, with one at the threshold, and with one then, as is expected."""
     none = (1 - pl.col("later").clip(0.0, 1.0)).product()
-    found = details.group_by("bridge_id").agg(pl.col("there").any(), later=1 - none)
+    found = details.group_by("bridge_id", maintain_order=True).agg(pl.col("there").any(), later=1 - none)
     names = {"bridges": len(found), "bridges_there": int(found["there"].sum())}
     return names | {"bridges_later": float(found["later"].sum())}
 

@@ -51,8 +51,9 @@ from rekka.workflows.models import open_models
 
 @dataclass(frozen=True, eq=False)
 class ForecastBasis:
-    """Models of a forecast by component, and what its document says of them and of the inventory."""
+    """Members of a forecast, their models, and what its document says of them and of the inventory."""
 
+    eligible: Eligible
     matched: Matched
     source: str
     notes: tuple[str, ...] = ()
@@ -64,6 +65,21 @@ class ForecastBasis:
         """The document of a forecast with these models."""
         own = {name: getattr(self, name) for name in ("notes", "only", "top", "sources")}
         return describe_fleet(fleet, self.source, files=files, **own)
+
+    def forecast(self, *, years: int | None = None, threshold: int | str | None = None) -> InventoryForecast:
+        """Forecast the members as they were asked for, or for other years, or until another rating."""
+        was = self.eligible
+        options = was.options
+        options = options if years is None else replace(options, years=years)
+        options = options if threshold is None else replace(options, threshold=threshold)
+        basis = self if options is was.options else replace(self, eligible=self._ask(options))
+        fleet = forecast_fleet(basis.eligible)
+        return InventoryForecast(fleet, basis.describe(fleet), basis=basis)
+
+    def _ask(self, options: InventoryOptions) -> Eligible:
+        """The members with other options, and the shared errors that they have."""
+        shocks = {group.case: group.shocks for group in self.eligible.groups}
+        return _give(find_eligible(self.eligible.members, self.matched, options), shocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,15 +113,7 @@ class InventoryForecast:
         """
         if self.basis is None:
             raise InputError("This forecast does not know its models. Make it by forecast_inventory.")
-        was = self.fleet.eligible
-        options = was.options
-        options = options if years is None else replace(options, years=years)
-        options = options if threshold is None else replace(options, threshold=threshold)
-        shocks = {group.case: group.shocks for group in was.groups}
-        eligible = find_eligible(was.members, self.basis.matched, options)
-        groups = tuple(replace(group, shocks=shocks.get(group.case)) for group in eligible.groups)
-        fleet = forecast_fleet(replace(eligible, groups=groups))
-        return InventoryForecast(fleet, self.basis.describe(fleet), basis=self.basis)
+        return self.basis.forecast(years=years, threshold=threshold)
 
     def repair(self, repaired: Any) -> WhatIf:
         """Say what changes if some members are repaired in year 0; the forecast itself stays as it is.
@@ -274,21 +282,15 @@ def forecast_inventory(
     found = open_models(models, include_unchosen=include_unchosen)
     if place is not None:
         _refuse(place, models, inventory, reader, repaired)
-    asked = {model.name: histories for model in found.models}
-    if not histories.refits:  # those that the study chose, if any
-        asked = {case: elements_of(name) for case, name in found.elements.items()}
-    if asked and (histories.refits or found.elements):
-        found = _fit_again(found, inventory, reader, asked, only, on_progress, chosen=not histories.refits)
-        if options.since is not None:
-            found = replace(found, notes=(*found.notes, f"the fit has visits after {options.since}, too, if any"))
+    found = _fit_elements(found, inventory, reader, histories, options.since, only, on_progress)
     on_progress("Reading", name_table(inventory), 0, None)
-    members = _read_members(inventory, reader, found, options.since)
-    matched = match_models(found, members.frame["case"].unique().sort().to_list(), only)
-    eligible = find_eligible(members, matched, options)
+    basis = _find_basis(found, inventory, reader, options, only, top)
+    eligible = basis.eligible
     if struck is not False:
         earlier = _Earlier(found, inventory, reader, on_progress)
-        given = struck if isinstance(struck, Shocks) else None
+        given = dict.fromkeys(basis.matched.found, struck) if isinstance(struck, Shocks) else None
         eligible = earlier.add_to(eligible) if given is None else _give(eligible, given)
+        basis = replace(basis, eligible=eligible)
     by_number = isinstance(repaired, int) and not isinstance(repaired, bool)
     repairs = None if repaired is None or by_number else read_repairs(eligible, repaired)
     form = choose_format(format, eligible.size * (options.years + 1))
@@ -305,8 +307,6 @@ def forecast_inventory(
             repairs = read_repairs(eligible, worst)
         what_if = None if repairs is None else repair_members(fleet, repairs)
         more = {"details": fleet.details is not None, "what_if": what_if is not None}
-        names = tuple(only) if only else None
-        basis = ForecastBasis(matched, found.name, found.notes, names, top, _digest(inventory))
         document = basis.describe(fleet, () if writer is None else list_files(form, **more))
         on_progress("Writing", "" if place is None else place.name, 0, None)
         files = () if writer is None else tuple(writer.finish(fleet, document, what_if))
@@ -346,7 +346,7 @@ def find_own_tables(study: Study, run: Path) -> Any:
     return sources[0] if len(sources) == 1 else sources
 
 
-def reopen_forecast(run: str | Path, on_progress: OnProgress = say_nothing) -> InventoryForecast:
+def reopen_forecast(run: str | Path) -> InventoryForecast:
     """Forecast of a run folder in memory again: of what ``forecast_own_tables`` wrote there, or the report shows.
 
     Nothing is fitted where the folder has a forecast: its models are taken, and its options.
@@ -357,58 +357,57 @@ def reopen_forecast(run: str | Path, on_progress: OnProgress = say_nothing) -> I
     >>> found.change(threshold="d").repair(10).headline()  # doctest: +SKIP
 
     """
+    return reopen_basis(run).forecast()
+
+
+def reopen_basis(run: str | Path) -> ForecastBasis:
+    """Members and models of ``reopen_forecast``, where another forecast of them is wanted."""
     folder = Path(run)
     study = load_study(folder)
     inventory, file = find_own_tables(study, folder), folder / FOLDER / FORECAST
     if inventory is None:
-        return _forecast_rows(study, folder)
-    stored = load_forecast(file) if file.is_file() else None
+        models = choose_models(study, folder)
+        members, matched, options = find_study_members(study, models)
+        return ForecastBasis(find_eligible(members, matched, options), matched, models.name)
+    stored, reader = load_forecast(file) if file.is_file() else None, _allow(study)
     unchosen = stored is not None and not all(one.chosen for one in stored.models)
     models = choose_models(study, folder, include_unchosen=unchosen)
     if stored is None or not is_forecast_of(stored, models):
-        return forecast_inventory(
-            models, inventory, _allow(study), member_intervals=False, on_progress=on_progress
-        )
+        models = _fit_elements(models, inventory, reader, HistoryOptions(), None, None, say_nothing)
+        return _find_basis(models, inventory, reader, InventoryOptions(member_intervals=False))
     if stored.sources != _digest(inventory):
         raise InputError(
             f"The forecast in {folder.name} is of {Path(stored.inventory).name}, which is not there any more or "
             "is not the table of the study. Make it again with rekka forecast."
         )
-    return _forecast_as(stored, models, inventory, _allow(study), on_progress)
+    return _take_stored(stored, models, inventory, reader)
 
 
-def _forecast_rows(study: Study, folder: Path) -> InventoryForecast:
-    """Forecast the members of a study that was not made of tables, as its report does."""
-    models = choose_models(study, folder)
-    members, matched, options = find_study_members(study, models)
-    fleet = forecast_fleet(find_eligible(members, matched, options))
-    basis = ForecastBasis(matched, models.name)
-    return InventoryForecast(fleet, basis.describe(fleet), basis=basis)
+def _take_stored(stored: ForecastFile, models: Models, inventory: Any, reader: ReadingOptions) -> ForecastBasis:
+    """Members of an inventory with the models, the options and the shared errors of a stored forecast."""
+    asked = stored.asked.model_dump(exclude={"member_intervals", "only"})
+    options = InventoryOptions(**asked, member_intervals=False)
+    basis = _find_basis(_take_refits(models, stored), inventory, reader, options, stored.asked.only)
+    eligible = _give(basis.eligible, {one.case: one.shocks for one in stored.shocks})
+    compared = sum(one.propagator.errs or one.improves for one in eligible.groups)
+    notes = stored.notes[: len(stored.notes) - compared]  # what compares numbers is of their threshold and years
+    own = tuple(one for one in notes if one not in eligible.notes)
+    return replace(basis, eligible=eligible, notes=own)
 
 
-def _forecast_as(
-    stored: ForecastFile, models: Models, inventory: Any, reader: ReadingOptions, on_progress: OnProgress
-) -> InventoryForecast:
-    """Forecast an inventory with the models, the options and the shared errors of a stored forecast."""
-    asked = stored.asked.model_dump(exclude={"member_intervals", "since", "only"})
-    found = forecast_inventory(
-        _take_refits(models, stored),
-        inventory,
-        reader,
-        since=stored.asked.since,
-        only=stored.asked.only,
-        member_intervals=False,
-        on_progress=on_progress,
-        **asked,
-    )
-    fleet, shocks = found.fleet, {one.case: one.shocks for one in stored.shocks}
-    if shocks:
-        groups = tuple(replace(one, shocks=shocks.get(one.case)) for one in fleet.eligible.groups)
-        fleet = forecast_fleet(replace(fleet.eligible, groups=groups))
-    assert found.basis is not None
-    known = set(fleet.notes)
-    basis = replace(found.basis, notes=tuple(one for one in stored.notes if one not in known))
-    return InventoryForecast(fleet, basis.describe(fleet), basis=basis)
+def _find_basis(
+    found: Models,
+    inventory: Any,
+    reader: ReadingOptions,
+    options: InventoryOptions,
+    only: Sequence[str] | None = None,
+    top: int = TOP,
+) -> ForecastBasis:
+    """Members of an inventory, with the models found."""
+    members = _read_members(inventory, reader, found, options.since)
+    matched = match_models(found, members.frame["case"].unique().sort().to_list(), only)
+    eligible, names = find_eligible(members, matched, options), tuple(only) if only else None
+    return ForecastBasis(eligible, matched, found.name, found.notes, names, top, _digest(inventory))
 
 
 def _take_refits(models: Models, stored: ForecastFile) -> Models:
@@ -423,6 +422,26 @@ def _take_refits(models: Models, stored: ForecastFile) -> Models:
         return replace(model, fit=load_saved(text).fit, file=used.file, sha256=used.sha256, text=text, refit=refit)
 
     return replace(models, models=tuple(map(take, models.models)), elements={})
+
+
+def _fit_elements(
+    found: Models,
+    inventory: Any,
+    reader: ReadingOptions,
+    histories: HistoryOptions,
+    since: date | None,
+    only: Sequence[str] | None,
+    on_progress: OnProgress,
+) -> Models:
+    """Models of histories with the elements asked for, or those that a study chose, if any."""
+    asked = {model.name: histories for model in found.models}
+    if not histories.refits:
+        asked = {case: elements_of(name) for case, name in found.elements.items()}
+    if not asked:
+        return found
+    found = _fit_again(found, inventory, reader, asked, only, on_progress, chosen=not histories.refits)
+    late = () if since is None else (f"the fit has visits after {since}, too, if any",)
+    return replace(found, notes=(*found.notes, *late))
 
 
 def _fit_again(
@@ -517,9 +536,10 @@ def _read_alike(found: Models, inventory: Any, reader: ReadingOptions) -> Readin
     return replace(reader, mapping=plan.model_dump(exclude_unset=True), changes={})
 
 
-def _give(eligible: Eligible, shocks: Shocks) -> Eligible:
-    """Members with the same shared errors in each case."""
-    return replace(eligible, groups=tuple(replace(group, shocks=shocks) for group in eligible.groups))
+def _give(eligible: Eligible, shocks: Mapping[str, Shocks | None]) -> Eligible:
+    """Members with the shared errors of their case."""
+    groups = tuple(replace(group, shocks=shocks.get(group.case)) for group in eligible.groups)
+    return replace(eligible, groups=groups)
 
 
 @dataclass(frozen=True, eq=False)
