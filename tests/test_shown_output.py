@@ -140,7 +140,7 @@ def test_pages_show_what_their_commands_print(page, tmp_path):
     for line, text in find_blocks(DOCS / page, "text"):
         name = re.findall(r"`(\w+\.csv)`", "\n".join(lines[: line - 1]))[-1]
         (tmp_path / name).write_text(text, encoding="utf-8")
-    printed, wrong = "", []
+    printed, said, wrong = "", "", []
     for line, block in find_blocks(DOCS / page):
         if kind_of(block) == "output":
             if not is_shown(block, printed):

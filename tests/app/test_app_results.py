@@ -31,7 +31,7 @@ from rekka.report.overview import make_overview
 from rekka.study.compare import Request, begin_study
 from rekka.study.runner import RunOptions
 from rekka.workflows import forecast as workflow
-from rekka.workflows.forecast import forecast_own_tables, reopen_forecast
+from rekka.workflows.forecast import forecast_own_tables, reopen_basis
 
 EN = load_words("en")
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e'
@@ -121,7 +121,7 @@ class TestForecasts:
         assert view.forecast is None, "the files are enough"
 
     def test_reopened_forecast_is_the_stored_one(self, run):
-        found = reopen_forecast(run.study)
+        found = reopen_basis(run.study).forecast()
         network = pl.read_csv(forecast_file(run, "network.csv"), infer_schema_length=None)
         assert found.network["expected"].to_list() == pytest.approx(network["expected"].to_list(), rel=1e-12)
         assert set(found.document.notes) == set(load_forecast(run.study / "forecast").notes)

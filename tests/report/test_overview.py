@@ -15,8 +15,6 @@ from rekka.core.language import say
 from rekka.fleet.store import DETAILS
 from rekka.report.backtests import load_backtests
 from rekka.report.document import AsidePart, BacktestPart, BacktestYear, Document, TrustPart
-from rekka.report.networks import MOST_KNOWN, NEXT, THERE
-from rekka.report.document import BacktestPart, BacktestYear, Document, TrustPart
 from rekka.report.networks import MOST_KNOWN, NEXT, THERE, count_bridges
 from rekka.report.overview import find_trust, list_components, make_overview, name_level
 from rekka.report.report import make_report

@@ -12,7 +12,7 @@ from histories_table import make_inspections
 from rekka.core.errors import InputError
 from rekka.fleet.document import load_forecast
 from rekka.workflows import forecast as module
-from rekka.workflows.forecast import forecast_own_tables, reopen_forecast
+from rekka.workflows.forecast import forecast_own_tables, reopen_basis
 
 GUARD = {"resamples": 0, "ladder": False}
 
@@ -39,7 +39,7 @@ def unfitted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("unfitted")
 def test_the_stored_forecast_with_its_models_of_histories(run: Path) -> None:
-    found, stored = reopen_forecast(run), load_forecast(run / "forecast")
+    found, stored = reopen_basis(run).forecast(), load_forecast(run / "forecast")
     assert stored.models[0].refit is not None
     assert found.fleet.eligible.groups[0].fit.records is not None
     worded = ("files", "notes", "understood")  # how the table was read is said in other words
@@ -57,7 +57,7 @@ def test_the_stored_forecast_with_its_models_of_histories(run: Path) -> None:
 
 @pytest.mark.usefixtures("unfitted")
 def test_another_threshold_and_horizon(run: Path) -> None:
-    found = reopen_forecast(run).change(threshold=2, years=6)
+    found = reopen_basis(run).forecast().change(threshold=2, years=6)
     assert found.document.asked.threshold == 2
     assert found.network["year"].max() == 6
     assert found.network.filter(pl.col("what") != "in this state")["state"].unique().to_list() == [2]
@@ -71,7 +71,7 @@ def test_another_threshold_and_horizon(run: Path) -> None:
 
 def test_it_is_the_forecast_that_was_asked_for_at_once(run: Path) -> None:
     plain = rekka.forecast_inventory(run, run.parent / "t.csv", years=6, threshold=2, member_intervals=False)
-    assert reopen_forecast(run).change(threshold=2, years=6).network.equals(plain.network)
+    assert reopen_basis(run).forecast().change(threshold=2, years=6).network.equals(plain.network)
 
 
 def test_shared_errors_stay() -> None:
@@ -89,9 +89,9 @@ def test_a_forecast_of_another_table_is_not_reopened(run: Path, tmp_path: Path) 
     rows.head(200).write_csv(tmp_path / "other.csv")
     rekka.forecast_inventory(run, tmp_path / "other.csv", years=4, intervals="none", out=run / "forecast")
     with pytest.raises(InputError, match=r"is of other\.csv, which is not there any more or is not the table"):
-        reopen_forecast(run)
+        reopen_basis(run).forecast()
     (run / "forecast" / "forecast.json").unlink()
-    assert reopen_forecast(run).document.horizon == 30  # made anew, and written nowhere
+    assert reopen_basis(run).forecast().document.horizon == 30  # made anew, and written nowhere
     assert not (run / "forecast" / "forecast.json").exists()
 
 
@@ -99,6 +99,6 @@ def test_members_of_a_study_of_rows(tmp_path: Path) -> None:
     rows = rekka.simulate_transitions(300, n_states=4, seed=2)
     ordered = rows.with_columns(visit_2=pl.int_range(1, pl.len() + 1).over("bridge_id"))
     rekka.compare(ordered, methods=["zscore"], guard=GUARD, out=tmp_path / "run")
-    found = reopen_forecast(tmp_path / "run")
+    found = reopen_basis(tmp_path / "run").forecast()
     assert found.document.members == ordered["bridge_id"].n_unique()
     assert found.change(years=5).network["year"].max() == 5

@@ -346,22 +346,17 @@ def find_own_tables(study: Study, run: Path) -> Any:
     return sources[0] if len(sources) == 1 else sources
 
 
-def reopen_forecast(run: str | Path) -> InventoryForecast:
-    """Forecast of a run folder in memory again: of what ``forecast_own_tables`` wrote there, or the report shows.
+def reopen_basis(run: str | Path) -> ForecastBasis:
+    """Members and models of a run folder's forecast: as ``forecast_own_tables`` wrote it, or as the report shows it.
 
     Nothing is fitted where the folder has a forecast: its models are taken, and its options.
 
     Examples
     --------
-    >>> found = reopen_forecast("run")  # doctest: +SKIP
-    >>> found.change(threshold="d").repair(10).headline()  # doctest: +SKIP
+    >>> found = reopen_basis("run").forecast(threshold="d")  # doctest: +SKIP
+    >>> found.repair(10).headline()  # doctest: +SKIP
 
     """
-    return reopen_basis(run).forecast()
-
-
-def reopen_basis(run: str | Path) -> ForecastBasis:
-    """Members and models of ``reopen_forecast``, where another forecast of them is wanted."""
     folder = Path(run)
     study = load_study(folder)
     inventory, file = find_own_tables(study, folder), folder / FOLDER / FORECAST
