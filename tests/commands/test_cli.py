@@ -76,13 +76,15 @@ def test_demo_of_two_components(tmp_path, monkeypatch):
 def test_demo_goes_the_whole_way(tmp_path):
     done = call("demo", "--folder", tmp_path / "demo")
     assert done.exit_code == 0, done.stderr
-    assert "10 components by 4 methods under 2 presets: 80 trials." in done.stdout
-    assert "exact (Newton on the exact likelihood): 36 certified, 4 no finite maximum" in done.stdout
-    assert re.search(r"Main girder +624 +217 +1,568 +5 ", done.stdout)
-    words = " ".join(done.stdout.split())
+    assert f"The page: {tmp_path / 'demo' / 'study' / 'report.html'}" in " ".join(done.stdout.split())
+    words = " ".join(call("show", tmp_path / "demo" / "study").stdout.split())
+    assert "10 components by 4 methods under 2 presets: 80 trials." in words
+    assert "exact (Newton on the exact likelihood): 36 certified, 4 no finite maximum" in words
+    assert "Main girder 624 217 1,568 5 " in words
     assert "R602 tip Success without a certificate" in words
     assert re.search(
-        r"boxcox is dropped at step 1.*its log loss is 9\.\d+, zscore's 1\.\d+; 43 rows on the", words
+        r'boxcox is dropped at "a certified maximum".*its log loss is 9\.\d+, zscore\'s 1\.\d+; 43 rows on the',
+        words,
     )
     for file in (
         "truth.json",
@@ -94,7 +96,6 @@ def test_demo_goes_the_whole_way(tmp_path):
         "study/report.json",
     ):
         assert (tmp_path / "demo" / file).exists()
-    assert f"The report is in {tmp_path / 'demo' / 'study' / 'report.html'}" in words
     trials = pl.read_parquet(tmp_path / "demo" / "study" / "trials.parquet")
     assert len(trials) == 80
     exact = trials.filter(preset="exact")

@@ -347,7 +347,7 @@ def find_own_tables(study: Study, run: Path) -> Any:
 
 
 def reopen_basis(run: str | Path) -> ForecastBasis:
-    """Members and models of a run folder's forecast: as ``forecast_own_tables`` wrote it, or as the report shows it.
+    """Members and models of a run folder's forecast: as ``forecast_own_tables`` wrote it, or as reports show it.
 
     Nothing is fitted where the folder has a forecast: its models are taken, and its options.
 
