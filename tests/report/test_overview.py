@@ -239,13 +239,19 @@ SOUND = {
 }
 
 
+def with_backtests(document: Document, **more) -> Document:
+    """A document without a network, each of whose components passed a backtest, or one with other figures."""
+    parts = tuple(backtest_of(one.case, **{"found": (30, 30, 30, 30)} | more) for one in document.answers)
+    return document.model_copy(update={"network": None, "backtests": parts})
+
+
 @pytest.mark.parametrize(
     ("flaw", "level", "reason"),
     [
         ({}, GOOD, "good"),
         ({"answer__method": None}, DO_NOT_USE, "no_model"),
         ({"model__certified": False}, DO_NOT_USE, "not_certified"),
-        ({"answer__beats_persistence": "worse"}, DO_NOT_USE, "worse_no_change"),
+        ({"answer__beats_persistence": "worse"}, CAUTION, "less_accurate"),
         ({"answer__beats_no_covariates": "worse"}, DO_NOT_USE, "worse_no_covariates"),
         ({"answer__confirmed": False}, CAUTION, "not_confirmed"),
         ({"answer__accuracy": 0.58}, CAUTION, "no_change"),
@@ -256,7 +262,7 @@ SOUND = {
     ],
 )
 def test_one_flaw_decides_the_trust_in_a_component(document, flaw, level, reason):
-    sound = change(document.model_copy(update={"network": None}), **{**SOUND, **flaw})
+    sound = change(with_backtests(document), **{**SOUND, **flaw})
     found = judge_all(sound)[1]
     assert (found.level, found.reason["say"]) == (level, f"trust.reason.{reason}")
     for words in (EN, JA):
@@ -268,7 +274,7 @@ def test_one_flaw_decides_the_trust_in_a_component(document, flaw, level, reason
 
 def test_the_gravest_reason_decides_and_the_others_are_listed(document):
     flaws = {"answer__confirmed": False, "model__certified": False, "case__events_per_parameter": 1.0}
-    found = judge_all(change(document.model_copy(update={"network": None}), **{**SOUND, **flaws}))[1]
+    found = judge_all(change(with_backtests(document), **{**SOUND, **flaws}))[1]
     assert found.reason["say"] == "trust.reason.not_certified"
     assert [one["say"] for one in found.others] == ["trust.reason.not_confirmed", "trust.reason.few_events"]
 
@@ -367,18 +373,37 @@ def test_a_lower_accuracy_counts_less_than_a_backtest_that_was_passed(document, 
 
 def test_what_is_shown_to_be_worse_is_not_said_to_be_chance_too(document):
     flaws = {"answer__beats_no_covariates": "worse", "answer__log_loss": 0.9}
-    found = judge_all(change(document.model_copy(update={"network": None}), **{**SOUND, **flaws}))[1]
+    found = judge_all(change(with_backtests(document), **{**SOUND, **flaws}))[1]
     assert [one["say"] for one in (found.reason, *found.others)] == ["trust.reason.worse_no_covariates"]
 
 
-@pytest.mark.parametrize(("high", "reasons"), [(-0.01, ["other_model"]), (0.01, [])])
-def test_a_backtest_of_another_model_says_nothing_of_this_one(document, high, reasons):
+def test_without_a_backtest_nothing_is_good(document):
     sound = change(document.model_copy(update={"network": None}), **SOUND)
-    part = backtest_of(sound.answers[0].case, high=high, model="improvements+trend", of_this=False)
+    found = judge_all(sound)[1]
+    assert (found.level, found.reason["say"], found.others) == (CAUTION, "trust.reason.not_tested", ())
+    told = make_overview(sound.model_copy(update={"trust": (found.model_copy(update={"case": None}),)}), EN)
+    assert any("rekka backtest TABLE --out RUN/backtest" in action for action in told.actions)
+
+
+@pytest.mark.parametrize(
+    ("scores", "level", "reasons"),
+    [
+        ({"high": -0.01}, CAUTION, ["other_model", "not_tested"]),
+        ({"high": 0.01}, CAUTION, ["not_tested"]),
+        ({"used_score": 0.24, "used_low": -0.02, "used_high": -0.01}, CAUTION, ["better_model"]),
+        ({"used_score": 0.24, "used_low": -0.02, "used_high": 0.01}, CAUTION, ["better_model", "backtest_not_better"]),
+        ({"used_score": 0.28, "used_low": 0.01, "used_high": 0.05}, DO_NOT_USE,
+         ["worse_backtest", "better_model"]),
+        ({"used_score": 0.19, "used_low": -0.07, "used_high": -0.05}, GOOD, ["good"]),
+    ],
+)  # fmt: skip
+def test_a_backtest_of_another_model_counts_by_the_scores_of_the_one_used(document, scores, level, reasons):
+    sound = change(document.model_copy(update={"network": None}), **SOUND)
+    part = backtest_of(sound.answers[0].case, model="improvements+trend", of_this=False, **scores)
     found = judge_all(sound.model_copy(update={"backtests": (part,)}))[1]
-    assert [one["say"] for one in (found.reason, *found.others) if found.level != GOOD] == [
-        f"trust.reason.{name}" for name in reasons
-    ]
+    assert found.level == level
+    assert [one["say"] for one in (found.reason, *found.others)] == [f"trust.reason.{name}" for name in reasons]
+    assert all(words.format(found.reason) for words in (EN, JA))
     told = str(explain_backtest(part, Wording(EN)))
     assert told.endswith(
         "This tested another model (small repairs, a trend) than the one that forecasts in this report."

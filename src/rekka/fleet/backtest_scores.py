@@ -545,11 +545,12 @@ def _compare(
     bridge: NDArray[np.int64],
     level: float,
 ) -> list[tuple[Any, ...]]:
-    """Mean of each forecaster, and differences of the model from the others."""
+    """Mean of each forecaster, and differences of the model, and of the plain one beside it, from the others."""
     values: dict[tuple[str, str | None], Array] = {(name, None): one[score][here] for name, one in scored.items()}
     with np.errstate(invalid="ignore"):
-        for other in (name for name in scored if name != MODEL):
-            values[MODEL, other] = values[MODEL, None] - values[other, None]
+        pairs = [(MODEL, name) for name in scored if name != MODEL] + [(PAIRS, SAME)] * (PAIRS in scored)
+        for one, other in pairs:
+            values[one, other] = values[one, None] - values[other, None]
     lines = []
     for names, some in values.items():
         mean, low, high, visits, bridges = mean_interval(some, bridge[here], level)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rekka.core.errors import DamagedFile
-from rekka.fleet.backtest_scores import ALL, MODEL, SAME
+from rekka.fleet.backtest_scores import ALL, MODEL, PAIRS, SAME
 from rekka.fleet.rolling import PLAIN
 from rekka.report.document import BacktestPart, BacktestYear
 from rekka.study.elements import FOLDER
@@ -41,12 +41,14 @@ def _describe(case: Mapping[str, Any], found: Mapping[str, Any], used: str) -> B
     scores = [row for row in found["scores"] if row["case"] == name and row["by"] == ALL and row["score"] == SCORE]
     ours, theirs = _find(scores, MODEL, None), _find(scores, SAME, None)
     less = _find(scores, MODEL, SAME)
+    of_this = (case.get("model") or PLAIN) == used
+    plain = {} if of_this or used != PLAIN else _find(scores, PAIRS, SAME)
     horizons = [row["group"] for row in found["scores"] if row["case"] == name and row["by"] == "horizon"]
     return BacktestPart(
         case=name,
         until=found["until"],
         model=case.get("model"),
-        of_this=(case.get("model") or PLAIN) == used,
+        of_this=of_this,
         certified=bool(case["certified"]),
         visits=case["visits"],
         bridges=ours.get("bridges") or 0,
@@ -59,6 +61,9 @@ def _describe(case: Mapping[str, Any], found: Mapping[str, Any], used: str) -> B
         threshold=case["threshold"] or 1,
         years=tuple(_list_years(name, case["threshold"], found["totals"])),
         reason=case["reason"],
+        used_score=_find(scores, PAIRS, None).get("mean") if plain else None,
+        used_low=plain.get("low"),
+        used_high=plain.get("high"),
     )
 
 

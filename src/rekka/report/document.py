@@ -376,7 +376,9 @@ class BacktestPart(Value):
     """A model fitted to what was known ``until`` some day, and its forecasts of later visits.
 
     Scores are ranked probability scores, lower is better: of the model, of "no change", and their difference with
-    its interval, clustered by bridge. ``reason`` says why there are none.
+    its interval, clustered by bridge. ``reason`` says why there are none. Where another model forecasts here, the
+    plain one, its score on the same visits is ``used_score``, and the interval of its difference from "no change"
+    ``used_low`` to ``used_high``.
     """
 
     case: str
@@ -395,6 +397,9 @@ class BacktestPart(Value):
     threshold: int
     years: tuple[BacktestYear, ...]
     reason: Text = None
+    used_score: LogLoss = None
+    used_low: Annotated[Number, Shown("loss_difference")] = None
+    used_high: Annotated[Number, Shown("loss_difference")] = None
 
 
 class PresetPart(Value):

@@ -42,13 +42,24 @@ class Known:
     answer: Answer
     model: ModelPart | None
     backtest: BacktestPart | None  # of the model that forecasts
-    other: BacktestPart | None  # of a model with other elements, which forecast better than no change
+    other: BacktestPart | None  # of a model with other elements
     apart: float | None  # share of its members outside the training range, or not inspected for long
 
     @property
     def of_study(self) -> bool:
         """Whether the study's rows and scores are of the model that forecasts; not where elements were chosen."""
         return self.model is None or self.model.elements is None
+
+    @property
+    def tested(self) -> tuple[str, float, float] | None:
+        """Last day of a backtest's fit, and the interval of its difference from "no change" on later visits."""
+        found = self.backtest
+        if found is not None and found.low is not None and found.high is not None:
+            return found.until, found.low, found.high
+        found = self.other
+        if found is not None and found.used_low is not None and found.used_high is not None:
+            return found.until, found.used_low, found.used_high
+        return None
 
 
 Check = Callable[[Known], Said | None]
@@ -63,10 +74,9 @@ def _not_certified(one: Known) -> Said | None:
 
 
 def _worse_backtest(one: Known) -> Said | None:
-    found = one.backtest
-    if found is None or found.low is None or found.low <= 0:
+    if one.tested is None or one.tested[1] <= 0:
         return None
-    return say("trust.reason.worse_backtest", until=found.until)
+    return say("trust.reason.worse_backtest", until=one.tested[0])
 
 
 def _worse_than_no_change(one: Known) -> Said | None:
@@ -77,14 +87,14 @@ def _worse_than_no_change(one: Known) -> Said | None:
 def _less_accurate(one: Known) -> Said | None:
     """Accuracy sees the most probable rating alone; a backtest that the probabilities passed outweighs it."""
     worse = one.of_study and one.answer.beats_persistence == "worse"
-    if not worse or one.backtest is None or not _is_better_later(one):
+    if not worse or one.tested is None or not _is_better_later(one):
         return None
-    return say("trust.reason.less_accurate", until=one.backtest.until)
+    return say("trust.reason.less_accurate", until=one.tested[0])
 
 
 def _is_better_later(one: Known) -> bool:
     """Whether a backtest shows it to be better than "no change" by the ranked probability score."""
-    return one.backtest is not None and one.backtest.high is not None and one.backtest.high < 0
+    return one.tested is not None and one.tested[2] < 0
 
 
 def _worse_than_no_covariates(one: Known) -> Said | None:
@@ -98,7 +108,15 @@ def _misfit(one: Known) -> Said | None:
 
 
 def _other_model(one: Known) -> Said | None:
-    return None if one.other is None else say("trust.reason.other_model", until=one.other.until)
+    other = one.other
+    if other is None or other.high is None or other.high >= 0 or other.score is None:
+        return None
+    if other.used_score is None:
+        return say("trust.reason.other_model", until=other.until)
+    if other.used_score <= other.score:
+        return None
+    ours, theirs = f"{other.used_score:.3f}", f"{other.score:.3f}"
+    return say("trust.reason.better_model", until=other.until, ours=ours, theirs=theirs)
 
 
 def _missed_years(one: Known) -> Said | None:
@@ -122,10 +140,9 @@ def _missed_years(one: Known) -> Said | None:
 
 
 def _backtest_not_better(one: Known) -> Said | None:
-    found = one.backtest
-    if found is None or found.high is None or found.high < 0:
+    if one.tested is None or one.tested[2] < 0 or one.tested[1] > 0:  # better, or worse as said already
         return None
-    return say("trust.reason.backtest_not_better", until=found.until)
+    return say("trust.reason.backtest_not_better", until=one.tested[0])
 
 
 def _not_confirmed(one: Known) -> Said | None:
@@ -134,6 +151,11 @@ def _not_confirmed(one: Known) -> Said | None:
     if one.answer.confirmed:
         return None
     return say("trust.reason.untested" if one.answer.scored_on is None else "trust.reason.not_confirmed")
+
+
+def _not_tested(one: Known) -> Said | None:
+    """Held-out rows are pairs of visits, mostly of the years of the fit: only later visits test a forecast."""
+    return say("trust.reason.not_tested") if one.of_study and one.tested is None else None
 
 
 def _no_better_than_no_change(one: Known) -> Said | None:
@@ -172,8 +194,8 @@ CHECKS: Mapping[Level, Sequence[Check]] = {  # the gravest first
         _no_model, _not_certified, _worse_backtest, _worse_than_no_change, _worse_than_no_covariates,
     ),
     CAUTION: (
-        _misfit, _other_model, _missed_years, _backtest_not_better, _not_confirmed, _less_accurate,
-        _no_better_than_no_change, _no_better_than_no_covariates, _few_events, _apart,
+        _other_model, _misfit, _missed_years, _backtest_not_better, _not_confirmed, _less_accurate,
+        _no_better_than_no_change, _no_better_than_no_covariates, _few_events, _apart, _not_tested,
     ),
 }  # fmt: skip
 
@@ -188,8 +210,7 @@ def _gather(document: Document) -> Iterator[Known]:
     cases = {case.case: case for case in document.cases}
     models = {model.case: model for model in document.models}
     backtests = {one.case: one for one in document.backtests if one.of_this}
-    better = (one for one in document.backtests if not one.of_this and one.high is not None and one.high < 0)
-    others = {one.case: one for one in better}
+    others = {one.case: one for one in document.backtests if not one.of_this}
     apart = _share_apart(document.network)
     for answer in document.answers:
         name = answer.case
@@ -217,9 +238,8 @@ def _judge(one: Known) -> TrustPart:
 
 
 def _praise(one: Known) -> Said:
-    if not one.of_study and one.backtest is not None:
-        return say("trust.reason.good_later", until=one.backtest.until)
-    return say("trust.reason.good", rows=one.answer.rows or 0)
+    assert one.tested is not None  # else it was caution
+    return say("trust.reason.good", until=one.tested[0])
 
 
 def _judge_together(each: Sequence[TrustPart], network: NetworkPart | None) -> TrustPart:

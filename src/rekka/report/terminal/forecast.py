@@ -14,7 +14,7 @@ from rekka.core.errors import count_of, name_some
 from rekka.core.language import say
 from rekka.core.ratings import Ratings
 from rekka.fleet.backtest import Backtest
-from rekka.fleet.backtest_scores import PAIRS
+from rekka.fleet.backtest_scores import MODEL, PAIRS
 from rekka.fleet.document import ForecastFile, LeftOutPart, MemberRisk, TotalPart, UsedModel
 from rekka.fleet.rolling import AT, JOIN, Window, describe_model
 from rekka.fleet.shocks import describe_shocks
@@ -516,4 +516,5 @@ def _scores(found: Backtest, case: str, by: str = "all", group: int | None = Non
     here = found.scores.filter(case=case, by=by)
     rows = (here if group is None else here.filter(group=group)).to_dicts()
     means = {(row["score"], row["forecaster"]): row["mean"] for row in rows if row["less"] is None}
-    return means, {(row["score"], row["less"]): row for row in rows if row["less"] is not None}
+    differences = (row for row in rows if row["less"] is not None and row["forecaster"] == MODEL)
+    return means, {(row["score"], row["less"]): row for row in differences}
