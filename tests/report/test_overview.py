@@ -454,9 +454,22 @@ def test_a_model_with_elements_is_not_advised_to_add_them(document):
     reason = {"say": "trust.reason.missed_high", "missed": 3, "years": 5, "first": 2009, "last": 2013}
     trust = tuple(TrustPart(case=case, level=CAUTION, reason=reason, others=()) for case in (None, *CASES))
     plain = document.model_copy(update={"trust": trust})
-    assert "--models auto" in make_overview(plain, EN).actions[-1]
+    assert "--models auto" in " ".join(make_overview(plain, EN).actions)
     models = tuple(one.model_copy(update={"elements": "trend"}) for one in document.models)
     extended = plain.model_copy(update={"models": models})
     for case in (None, CASES[0]):
         assert make_overview(extended, EN, case).actions[-1].startswith("The forecasts were too high: take their")
         assert "--models" not in make_overview(extended, JA, case).actions[-1]
+
+
+def test_a_page_without_a_backtest_says_how_to_make_one(document):
+    def advises(found: Document) -> bool:
+        trust = judge_all(found)
+        return "then rekka report RUN" in " ".join(
+            make_overview(found.model_copy(update={"trust": trust}), EN).actions
+        )
+
+    assert document.network is not None
+    assert document.network.base is not None
+    assert advises(document.model_copy(update={"backtests": ()}))
+    assert not advises(with_backtests(document).model_copy(update={"network": document.network}))

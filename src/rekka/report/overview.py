@@ -369,6 +369,9 @@ def _list_actions(
     if unseen:
         yield words.format(say("overview.do.unseen", n=unseen))
     yield from _advise_trust(document, trust, words)
+    advised = trust is not None and trust.reason.get("why", trust.reason)["say"] == "trust.reason.not_tested"
+    if document.study.planned and network.base is not None and not document.backtests and not advised:
+        yield words("overview.do.test")
 
 
 def _name_first(one: FirstMember, words: Words) -> str:
