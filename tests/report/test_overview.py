@@ -453,8 +453,9 @@ def test_members_that_are_not_forecast_are_counted_under_the_title(document):
 def test_a_model_with_elements_is_not_advised_to_add_them(document):
     reason = {"say": "trust.reason.missed_high", "missed": 3, "years": 5, "first": 2009, "last": 2013}
     trust = tuple(TrustPart(case=case, level=CAUTION, reason=reason, others=()) for case in (None, *CASES))
-    plain = document.model_copy(update={"trust": trust})
-    assert "--models auto" in " ".join(make_overview(plain, EN).actions)
+    backtests = with_backtests(document).backtests
+    plain = document.model_copy(update={"trust": trust, "backtests": backtests})
+    assert "--models auto" in make_overview(plain, EN).actions[-1]
     models = tuple(one.model_copy(update={"elements": "trend"}) for one in document.models)
     extended = plain.model_copy(update={"models": models})
     for case in (None, CASES[0]):
