@@ -23,6 +23,11 @@ def describe_elements(records: Records, ratings: Ratings, *, certified: bool = T
     return [f"{told}." for say in parts for told in say(records, ratings, found)]
 
 
+def find_last_year(records: Records) -> int:
+    """The year of the last training visit, at which a trend ends."""
+    return math.floor(records.last + DAY)
+
+
 def describe_factor(factor: float, low: float, high: float) -> str:
     """'deteriorates 1.8 times as fast as others of its kind (95 %: 1.3 to 2.6)'."""
     return (
@@ -85,7 +90,7 @@ def _say_trend(records: Records, ratings: Ratings, found: Estimates) -> Iterator
     elements = records.elements
     if elements.trend is None:
         return
-    until = f"until {math.floor(records.last + DAY)}"
+    until = f"until {find_last_year(records)}"
     if elements.trend == COMMON:
         yield f"Hazards {_change(found['trend'])} {until}; forecasts keep those of then"
         return

@@ -742,6 +742,15 @@ class YearsPart(Value):
     years_high: Annotated[Number, Shown("figure", "years")]
 
 
+class TrendPart(Value):
+    """Change of all hazards a year until the last training visit, as a share; forecasts keep those of then."""
+
+    change: Number
+    low: Number
+    high: Number
+    until: Annotated[int, Shown("year")]
+
+
 class ModelPart(Value):
     """The fitted hazards of a case; ``chosen`` is False for the default's fit where nothing was chosen.
 
@@ -771,6 +780,7 @@ class ModelPart(Value):
     forecast: CaseForecast | None
     fit_test: FitTest | None = None  # on the training rows; None where it was not made
     elements: Text = None  # of histories, where the study chose any: the model is then fitted to all visits
+    trend: TrendPart | None = None  # one of these elements
 
 
 class OutcomePart(Value):

@@ -170,7 +170,7 @@ def count_bridges(details: pl.DataFrame) -> dict[str, Any]:
 
 
 def order_members(details: pl.DataFrame) -> pl.DataFrame:
-    """Details of all members with their ``tab``: those at the threshold by rating, the worst first, then the soonest.
+    """Details of all members with their ``tab``: those at the threshold, the worst first, then the soonest.
 
     A number may be within the training rows only because one of these is as far from the others: it is apart too.
     A category is not, however fast: others have it, too.
