@@ -200,6 +200,7 @@ def test_without_a_forecast_the_page_says_what_is_missing(document):
     assert "there is no date" in found.missing
     assert found.headline.startswith("There is a model for 2 of 2 components")
     assert [card.key for card in found.cards] == ["new", "trust"]
+    assert found.cards[0].label == "from new until rated d or worse"
     assert list_components(bare, EN)[0].members is None
 
 

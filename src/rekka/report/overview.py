@@ -291,7 +291,9 @@ def _list_new_card(document: Document, case: str | None, words: Words) -> tuple[
         return ()
     ordered = sorted(found, key=lambda name: found[name].median or 0.0)
     first, last = found[ordered[0]], found[ordered[-1]]
-    label = words("overview.card.new")
+    goals = {one.forecast.threshold for one in document.models if one.forecast is not None and one.case in found}
+    rating = document.ratings.rated(goals.pop(), words) if len(goals) == 1 else None
+    label = words("overview.card.new_to_threshold" if rating is None else "overview.card.new", rating=rating)
     if len(found) == 1:
         value = words("overview.card.years", years=show_whole_years(first.median))
         ends = show_range(first.median_low, first.median_high, show_whole_years, words)

@@ -436,7 +436,7 @@ def describe_model(
             "reason": None,
             "rows": fit.n_rows,
             "elements": None if refit is None else refit.elements,
-            "trend": None if fit.records is None else describe_trend(fit.records, level),
+            "trend": describe_trend(fit.records, level),
             "errors": fit.inference.kind,
             "scale": "native" if fit.native else fit.scaling.method,
             "typical": {name: value for name, value in described.items() if not isinstance(value, str)},
@@ -478,12 +478,13 @@ def _blank_ends(part: BaseModel) -> dict[str, None]:
     return dict.fromkeys(name for name in names if name.endswith(("low", "high")) or name in ("se", "p"))
 
 
-def describe_trend(records: Records, level: float) -> TrendPart | None:
+def describe_trend(records: Records | None, level: float) -> TrendPart | None:
     """The trend that all hazards share, where the model has one."""
-    found = {one.name: one for one in records.estimates(level)}.get("trend")
-    if found is None:
+    found = {} if records is None else {one.name: one for one in records.estimates(level)}
+    if records is None or "trend" not in found:
         return None
-    change, low, high = (math.expm1(value) for value in (found.value, found.low, found.high))
+    own = found["trend"]
+    change, low, high = (math.expm1(value) for value in (own.value, own.low, own.high))
     return TrendPart(change=change, low=low, high=high, until=find_last_year(records))
 
 
