@@ -33,7 +33,7 @@ from rekka.core.numerics import quiet
 from rekka.data.partition import PARTS, Partition
 from rekka.data.values import Scale
 from rekka.evaluation.calibration import Calibration
-from rekka.fleet.elements import find_last_year
+from rekka.fleet.elements import find_trend
 from rekka.fleet.models import ElementsFit
 from rekka.forecast.ageing import plan_ageing
 from rekka.forecast.effects import Effect, marginal_effects, round_step
@@ -480,12 +480,8 @@ def _blank_ends(part: BaseModel) -> dict[str, None]:
 
 def describe_trend(records: Records | None, level: float) -> TrendPart | None:
     """The trend that all hazards share, where the model has one."""
-    found = {} if records is None else {one.name: one for one in records.estimates(level)}
-    if records is None or "trend" not in found:
-        return None
-    own = found["trend"]
-    change, low, high = (math.expm1(value) for value in (own.value, own.low, own.high))
-    return TrendPart(change=change, low=low, high=high, until=find_last_year(records))
+    found = None if records is None else find_trend(records, level)
+    return None if found is None else TrendPart(**found._asdict())
 
 
 def describe_finding(finding: Finding) -> dict[str, Any]:
