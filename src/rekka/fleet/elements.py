@@ -38,7 +38,8 @@ def find_trend(records: Records, level: float) -> Trend | None:
     own = next((one for one in records.estimates(level) if one.name == "trend"), None)
     if own is None:
         return None
-    return Trend(*(math.expm1(value) for value in (own.value, own.low, own.high)), _find_last_year(records))
+    change, low, high = (math.expm1(value) for value in (own.value, own.low, own.high))
+    return Trend(change, low, high, _find_last_year(records))
 
 
 def describe_factor(factor: float, low: float, high: float) -> str:

@@ -49,7 +49,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 GAP, REASON, LONG_UNSEEN = "gap_years", "reason", "long_unseen"
-UNSEEN_TIMES = 2.0  # a member was not inspected for long if two inspections of its component would have been due
+UNSEEN_TIMES = 2.0  # a member was last inspected long ago if two inspections of its component would have been due
 IDENTITY = ("bridge_id", "case", "member", "row", "column")
 
 
@@ -115,7 +115,7 @@ class EligibleGroup:
 
     @property
     def unseen(self) -> Mask:
-        """Mask (n,) of the members that were not inspected for long."""
+        """Mask (n,) of the members that were last inspected long ago."""
         known = LONG_UNSEEN in self.rows.columns
         return self.rows[LONG_UNSEEN].to_numpy() if known else np.zeros(len(self.rows), dtype=bool)
 
@@ -276,7 +276,7 @@ def _find_base(members: Members, frame: pl.DataFrame, since: date | None) -> dat
 
 
 def _find_recent(members: Members, frame: pl.DataFrame, base: date | None) -> date | None:
-    """Find the day that "not inspected for long" counts back from: the latest inspection up to the base date."""
+    """Find the day that "last inspected long ago" counts back from: the latest inspection up to the base date."""
     latest = frame["date"].filter(frame["date"] <= base).max() if members.dated and base else None
     return latest if isinstance(latest, date) else None
 
@@ -486,11 +486,11 @@ class Remarks:
 
 
 def list_remarks(group: EligibleGroup, years: int) -> Remarks:
-    """Remarks on the members of a group: there already, not inspected for long, outside the training rows."""
+    """Remarks on the members of a group: there already, last inspected long ago, outside the training rows."""
     found = Remarks(len(group.rows))
     there = f"rated {group.ratings.or_worse(group.threshold)} already"
     found.add(group.there, there, lambda _: there)
-    unseen = f"not inspected for long (usual: every {group.interval or 0.0:.3g} years)"
+    unseen = f"last inspected long ago (usual: every {group.interval or 0.0:.3g} years)"
     found.add(group.unseen, unseen, lambda _: unseen)
     for column, name in enumerate(group.fit.covariates):
         _remark_covariate(found, group, column, name, years)
