@@ -43,6 +43,7 @@ from rekka.forecast.forecast import ForecastOptions, check_threshold, explain_re
 from rekka.forecast.history_propagation import Past, make_propagator, see_once
 from rekka.forecast.propagation import YEAR, Propagator, States
 from rekka.forecast.uncertainty import DELTA, Uncertainty, check_intervals, find_uncertainty
+from rekka.model.clock import AGE_NAMES
 from rekka.model.fit import Fit
 
 Array = NDArray[np.float64]
@@ -534,6 +535,9 @@ def _remark_covariate(found: Remarks, group: EligibleGroup, column: int, name: s
     when = np.floor(high - first) + 1
     kind = f"{name} passes the largest of the training rows"
     text = f"{name} passes {_show(high)}, the largest of the training rows, in year {{:.0f}}"
+    if name in AGE_NAMES:
+        kind = "comes to be older than any in the data"
+        text = f"older than any in the data ({_show(high)} years) from year {{:.0f}} on"
     if group.ageing.age == HELD:
         kind = f"{name} comes to be held at the largest of the training rows"
         text = f"{name} is held at {_show(high)} from year {{:.0f}} on"
