@@ -61,6 +61,6 @@ def test_from_ontarios_file_to_a_what_if(page, ontario):
 def test_the_demo_is_one_click(page):
     page.get_by_role("button", name="Run the demo").click()
     page.wait_for_url("**/results")
-    assert "members are rated" in page.locator(".headline").inner_text()
+    assert "members will be rated" in page.locator(".headline").inner_text()
     [run] = page.workspace.runs()
     assert (run.state, run.study.joinpath("report.html").is_file()) == ("done", True)

@@ -69,6 +69,10 @@ def test_demo_of_two_components(tmp_path, monkeypatch):
     trials = pl.read_parquet(tmp_path / "demo" / "study" / "trials.parquet")
     assert set(trials["preset"]) == {"paper", "exact"}
     assert (tmp_path / "demo" / "study" / "report.html").stat().st_size > 100_000
+    assert document.title == "a simulated inventory"
+    for lang, title in (("en", document.title), ("ja", "模擬台帳")):  # written again, it is still called so
+        assert call("report", study, "--quick", "--lang", lang).exit_code == 0
+        assert Document.from_json((study / "report.json").read_bytes()).title == title
 
 
 @pytest.mark.slow

@@ -331,7 +331,7 @@ def test_components_without_a_choice_are_left_out_of_the_totals_and_named(run, t
     command = ("forecast", run, tmp_path / "list.csv", "--years", 3, "--intervals", "none", "--out")
     left = call(*command, tmp_path / "left")
     assert left.exit_code == 0, left.stderr
-    assert "of 120 members are rated" in words(left.stdout)
+    assert "of 120 members will be rated" in words(left.stdout)
     assert "No model, and in no count: Pier." in words(left.stdout)
     told = words(call("show", tmp_path / "left").stdout)
     assert "120 members of 1 component forecast" in told
@@ -340,7 +340,7 @@ def test_components_without_a_choice_are_left_out_of_the_totals_and_named(run, t
     assert [(one.case, one.members) for one in found.left_out] == [("Pier", 120)]
     assert found.members == 120
     asked = call(*command, tmp_path / "all", "--include-unchosen")
-    assert "of 240 members are rated" in words(asked.stdout)
+    assert "of 240 members will be rated" in words(asked.stdout)
     assert "No model was chosen for Pier; their members are counted with the default method" in asked.stdout
     assert "NOT CHOSEN" in call("show", tmp_path / "all").stdout
     found = load_forecast(tmp_path / "all")

@@ -73,7 +73,7 @@ def test_forecast(models, table, tmp_path, options, told):
     done = call("show", tmp_path / "out")
     assert done.exit_code == 0, done.stderr
     worse = "gamma or worse" if options else "delta or worse"
-    check(brief.stdout, f"members are rated {worse}")
+    check(brief.stdout, f"members will be rated {worse}")
     check(done.stdout, f"were rated {worse} when last seen", told)
     assert re.search(r"year +alpha +beta +gamma +delta", done.stdout)
     members = pl.read_csv(tmp_path / "out" / "members.csv")

@@ -9,6 +9,9 @@ import polars as pl
 import pytest
 
 import rekka
+from rekka.core.language import load_words
+from rekka.report.fitted import sketch_forecast
+from rekka.report.overview import make_overview
 
 OPTIONS: dict[str, Any] = {"errors": "adjacent-common", "improvements": "common", "trend": "common"}
 AGE = ["age_at_inspection_1"]
@@ -182,3 +185,14 @@ def test_rows_of_a_forecast_may_be_in_any_order(fits: Any, inspections: pl.DataF
 def test_a_bootstrap_is_not_advised_where_there_is_none(fits: Any, inspections: pl.DataFrame) -> None:
     with pytest.raises(rekka.InputError, match="models of histories do not have"):
         rekka.forecast_inventory(fits, inspections, intervals="bootstrap")
+
+
+def test_a_forecast_says_that_the_trend_ends(fits: Any, inspections: pl.DataFrame) -> None:
+    found = rekka.forecast_inventory(fits, inspections, years=10, intervals="none")
+    models = [group.model for group in found.fleet.eligible.groups]
+    (note,) = make_overview(sketch_forecast(found.document, models), load_words("en")).notes
+    told = next(line for line in fits.components[0].elements if line.startswith("Hazards"))
+    verb = "fell" if note.startswith("Hazards fell") else "rose"
+    assert note.startswith(f"Hazards {verb} by ")
+    assert verb in told or "none is possible" in told
+    assert ("(perhaps not at all)" in note) == ("none is possible" in told)

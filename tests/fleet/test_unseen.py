@@ -1,4 +1,4 @@
-"""Members that were not inspected for long: who they are, where they are listed, and that totals have them."""
+"""Members that were last inspected long ago: who they are, where they are listed, and that totals have them."""
 
 from datetime import date
 
@@ -50,7 +50,7 @@ def test_they_are_marked_and_have_no_rank(found):
     assert late["rank"].null_count() == late.height
     assert members["rank"].drop_nulls().to_list() == list(range(1, members["rank"].count() + 1))
     assert members.filter(~pl.col("there") & ~pl.col("long_unseen"))["rank"].null_count() == 0
-    assert late["remark"].str.contains(r"not inspected for long \(usual: every 2 years\)").all()
+    assert late["remark"].str.contains(r"last inspected long ago \(usual: every 2 years\)").all()
 
 
 def test_totals_have_them_and_the_first_list_does_not(found):

@@ -126,6 +126,7 @@ def window(shared):
     shared.keyboard.press("Escape")  # no card is open
     shared.keyboard.press("Escape")  # no component is picked
     shared.locator("#search").fill("")
+    shared.locator("#tab-next").click()  # which has all orders
     shared.locator("#sort").select_option("median")
     shared.locator("#tab-there").click()
     shared.evaluate("scrollTo(0, 0)")
@@ -356,7 +357,9 @@ def test_members_stand_in_three_lists(window, full):
         count = every.tab.count(code)
         assert one.inner_text() == f"{TEXTS[f'tab_{tab}']} {count}"
         assert len(list_bridges(window)) == min(count, PAGED)
-        assert list_bridges(window)[0] == every.bridge[every.tab.index(code)]
+        places = [n for n, own in enumerate(every.tab) if own == code]
+        first = max(places, key=lambda n: (every.state[n], -n)) if tab == "there" else places[0]
+        assert list_bridges(window)[0] == every.bridge[first]
     heads = {}
     for tab, _ in lists:
         window.locator(f"#tab-{tab}").click()
@@ -392,6 +395,24 @@ def test_members_are_paged_and_sorted(window, full):
     for order, key in expected.items():
         window.locator("#sort").select_option(order)
         assert list_bridges(window) == [every.bridge[n] for n in sorted(places, key=key)[:PAGED]]
+
+
+def test_members_at_the_threshold_are_sorted_by_rating(window, full):
+    """They have no year and no probability to be sorted by; a choice made in another list comes back with it."""
+    every, sorter = full.network.every, window.locator("#sort")
+    window.locator("#tab-next").click()
+    assert sorter.locator("option:checked").inner_text() == TEXTS["by_median"]
+    sorter.select_option("soon")
+    window.locator("#tab-there").click()
+    places = [n for n, tab in enumerate(every.tab) if tab == THERE]
+    assert len({every.state[n] for n in places}) > 1
+    worst = sorted(places, key=lambda n: (-every.state[n], n))
+    assert list_bridges(window) == [every.bridge[n] for n in worst[:PAGED]]
+    assert sorter.locator("option:checked").inner_text() == TEXTS["by_state"]
+    offered = sorter.locator("option").evaluate_all("options => options.map((one) => one.value)")
+    assert offered == ["state", "seen", "bridge"]
+    window.locator("#tab-next").click()
+    assert sorter.input_value() == "soon"
 
 
 def open_card(window, full, place):

@@ -347,7 +347,8 @@ def test_what_was_found_goes_before_what_is_expected(document):
     assert line["encoding"]["x"]["scale"]["domain"] == [2010, 2050]
     assert line["encoding"]["x"]["axis"]["format"] == "d"  # 2,010 is no year
     texts = [one["mark"]["text"] for one in marks_of(reached, "text") if "text" in one["mark"]]
-    assert texts == [["today", "2020-06-30"]]
+    assert texts == [["forecast from", "2020-06-30"]]
+    assert "number expected on its first day, which differs where members" in figure.caption
     assert figure.title.endswith("are expected to be in 2050, if nothing is repaired")
     wider = [one for one in marks_of(reached, "line") if one["encoding"]["y"]["field"].startswith("widest")]
     assert len(wider) == 2

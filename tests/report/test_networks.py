@@ -181,10 +181,24 @@ def test_quick_makes_no_network_but_shows_the_one_that_is_there(study, kept, mon
     assert study.report(calibrate=False).document is None
 
 
+def test_members_at_the_threshold_come_worst_rating_first_and_the_others_soonest_first():
+    details = pl.DataFrame({
+        "bridge_id": ["A", "B", "C", "D", "E", "F"],
+        "there": [True, True, False, False, True, False],
+        "state": [4, 5, 3, 2, 5, 3],
+        "outside": [False] * 6,
+        "median_years": [0.0, 0.0, 2.0, 1.0, 0.0, None],
+        "soon": [1.0, 0.9, 0.8, 0.9, 1.0, 0.1],
+    })  # fmt: skip
+    rows = networks.order_members(details.with_columns(pl.col("state").cast(pl.UInt8)))
+    assert rows["bridge_id"].to_list() == ["E", "B", "A", "D", "C", "F"]
+
+
 def test_members_with_a_value_far_from_all_others_are_apart_and_say_so():
     details = pl.DataFrame({
         "bridge_id": ["A", "B", "C", "D", "E"],
         "there": [False, False, False, False, True],
+        "state": [1, 1, 2, 1, 4],
         "outside": [False, False, True, False, False],
         "median_years": [1.0, 2.0, 3.0, None, 0.0],
         "soon": [0.9, 0.8, 0.7, 0.0, 1.0],

@@ -10,15 +10,17 @@ import pytest
 from study_cases import draw_rows
 
 import rekka
+from histories_table import make_inspections
 from rekka.core.errors import DamagedFile
 from rekka.core.language import say
 from rekka.fleet.store import DETAILS
 from rekka.report.backtests import load_backtests
-from rekka.report.document import AsidePart, BacktestPart, BacktestYear, Document, TrustPart
+from rekka.report.document import AsidePart, BacktestPart, BacktestYear, Document, TrendPart, TrustPart
 from rekka.report.networks import MOST_KNOWN, NEXT, THERE, count_bridges
 from rekka.report.overview import find_trust, list_components, make_overview, name_level
-from rekka.report.report import make_report
+from rekka.report.report import Report, make_report
 from rekka.report.statements import Wording, explain_backtest
+from rekka.report.summarize import describe_trend
 from rekka.report.text import load_words
 from rekka.report.trust import CAUTION, DO_NOT_USE, FEW_EVENTS, GOOD, _judge_together, judge_all
 from rekka.workflows.forecast import forecast_own_tables
@@ -198,6 +200,7 @@ def test_without_a_forecast_the_page_says_what_is_missing(document):
     assert "there is no date" in found.missing
     assert found.headline.startswith("There is a model for 2 of 2 components")
     assert [card.key for card in found.cards] == ["new", "trust"]
+    assert found.cards[0].label == "from new until rated d or worse"
     assert list_components(bare, EN)[0].members is None
 
 
@@ -448,6 +451,39 @@ def test_members_that_are_not_forecast_are_counted_under_the_title(document):
     assert make_overview(changed, EN).facts[1] == "1,234 not forecast"
     assert make_overview(changed, JA).facts[1] == "予測していない部材：1,234"
     assert not any("not forecast" in one for one in make_overview(changed, EN, CASES[0]).facts)
+
+
+def test_a_trend_of_the_model_is_under_the_headline(document):
+    assert make_overview(document, EN).notes == ()
+    falling = TrendPart(change=-0.2, low=-0.25, high=-0.15, until=2013)
+    rising = TrendPart(change=0.034, low=-0.01, high=0.08, until=2012)
+    trends = dict(zip(CASES, (falling, rising), strict=True))
+    models = tuple(one.model_copy(update={"trend": trends[one.case]}) for one in document.models)
+    changed = Document.from_json(document.model_copy(update={"models": models}).to_json(), "report.json")
+    own = "Hazards fell by 20% a year until 2013; the forecast keeps those of the last year."
+    assert make_overview(changed, EN, CASES[0]).notes == (own,)
+    assert make_overview(changed, EN).notes == (
+        "Hazards of Deck slab fell by 20% a year until 2013, of Pier rose by 3.4% a year until 2012 (perhaps not at "
+        "all); the forecast keeps those of the last year.",
+    )
+    assert "年20%の割合で低下" in make_overview(changed, JA, CASES[0]).notes[0]
+    alone = changed.model_copy(update={"cases": changed.cases[:1], "models": changed.models[:1]})
+    assert make_overview(alone, EN).notes == (own,)
+    assert f'<p class="prose">{own}</p>' in Report(changed, "en").html
+    assert own in Report(alone, "en").to_markdown()
+
+
+def test_the_trend_of_a_report_is_that_of_the_model():
+    rows = rekka.read_transitions(make_inspections(errors=0.0), rules={"upward": "keep"}).frame
+    found = rekka.fit_components(rows, covariates=[], trend="common")
+    (model,) = found.models.values()
+    estimate = {one.name: one for one in model.records_.estimates(0.95)}["trend"]
+    trend = describe_trend(model.records_, 0.95)
+    assert trend.until == 2014
+    assert trend.change == pytest.approx(np.exp(estimate.value) - 1)
+    assert trend.low < trend.change < trend.high
+    (plain,) = rekka.fit_components(rows, covariates=[], errors="adjacent-common").models.values()
+    assert describe_trend(plain.records_, 0.95) is None
 
 
 def test_a_model_with_elements_is_not_advised_to_add_them(document):

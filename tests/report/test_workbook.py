@@ -79,7 +79,7 @@ def test_members_are_those_of_the_network(dated):
     assert found["last seen"].to_list() == list(every.seen)
     assert found["expected year"].to_list() == list(every.calendar)
     assert found["list"].to_list() == [
-        ("next", "at the threshold", "outside the data, or not seen for long")[tab] for tab in every.tab
+        ("next", "at the threshold", "outside the data, or last seen long ago")[tab] for tab in every.tab
     ]
     assert found["component"].to_list() == [every.cases[case] for case in every.case]
     assert found["median years until the threshold"].to_list() == pytest.approx(list(every.median))

@@ -24,7 +24,7 @@ from rekka.app.workspace import RUNS, Ask, Run, Workspace
 from rekka.core.compiling import COMPILING
 from rekka.core.errors import RekkaError
 from rekka.core.folders import PLAN
-from rekka.simulation.inventory import write_inventory
+from rekka.simulation.inventory import TRUTH, write_inventory
 from rekka.study.choice import Choice
 from rekka.study.compare import Request, begin_study, continue_study
 from rekka.study.rows import StudyRows
@@ -32,12 +32,11 @@ from rekka.study.runner import RunOptions
 from rekka.study.stability import stability
 from rekka.study.study import Study
 from rekka.study.trial import Trial
-from rekka.workflows.reports import begin_demo, name_demo, report_paper, report_study
+from rekka.workflows.reports import begin_demo, report_paper, report_study
 
 GRACE = 10.0  # seconds to end in good order
 NICE = 5  # by how much this process comes after others
 DEMO_TABLES = "demo"  # folder of a run
-TRUTH = "truth.json"  # written last of a simulated inventory
 FORECAST_STAGES = ("Reading", "Fitting", "Earlier forecasts", "Members", "Writing")
 
 
@@ -116,7 +115,7 @@ def do_job(workspace: Workspace, run: Run, reporter: Reporter) -> None:
         study,
         run.study,
         lang=ask.lang,
-        title=name_demo(ask.lang) if ask.table is None else run.job.name,
+        title=None if ask.table is None else run.job.name,  # that of the demo is known
         years=ask.years,
         threshold=ask.threshold,
         on_progress=on_progress,

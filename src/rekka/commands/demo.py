@@ -11,12 +11,10 @@ import rekka
 from rekka.commands import options
 from rekka.commands.report import report_run
 from rekka.commands.study import print_answer, print_study, watch
-from rekka.core.files import has_mark
 from rekka.core.terminal import new_console
 from rekka.report.terminal.parts import print_line
 
 DEMO_FOLDER = Path("rekka-demo")
-TRUTH_MARK = b'"formula": "The hazard of leaving state k'  # in the file beside every simulated inventory
 
 
 def demo(
@@ -30,13 +28,13 @@ def demo(
 
       rekka demo --folder demo
     """
+    from rekka.simulation.inventory import is_simulated
     from rekka.study.run_folder import clear_run
     from rekka.study.runner import RunOptions
-    from rekka.workflows.reports import begin_demo, name_demo, report_paper
+    from rekka.workflows.reports import begin_demo, report_paper
 
     console, errors = new_console(), new_console(stderr=True)
-    truth = folder / "truth.json"
-    again = folder == DEMO_FOLDER and truth.is_file() and has_mark(TRUTH_MARK)(truth)
+    again = folder == DEMO_FOLDER and is_simulated(folder)
     with errors.status("Drawing the inventory ..."):
         rekka.write_inventory(folder, seed=seed, force=again)
     run = folder / "study"
@@ -44,7 +42,7 @@ def demo(
         clear_run(run)
     with watch(errors, run) as (on_trial, on_choice, _):
         study = begin_demo(folder, run, RunOptions(on_trial=on_trial, on_choice=on_choice))
-    page, document = report_run(errors, study, run, name_demo())
+    page, document = report_run(errors, study, run)
     paper = report_paper(document, run)
     if verbose:
         print_study(console, study, run, page)

@@ -70,12 +70,12 @@ def report(run: options.Run, asked: options.Asked, as_json: options.AsJson = Fal
             print_line(console, f"{kind}: {count_of(len(files[kind]), 'file')}, {asked[kind]}")
 
 
-def report_run(errors: Console, study: Study, run: Path, title: str | None = None) -> tuple[Path, Document]:
+def report_run(errors: Console, study: Study, run: Path) -> tuple[Path, Document]:
     """Forecast the inventory of a run and write the report into its folder; return the page and its numbers."""
     from rekka.workflows.reports import report_study
 
     with show_progress(errors) as on_progress:
-        return report_study(study, run, title=title, on_progress=on_progress)
+        return report_study(study, run, on_progress=on_progress)
 
 
 def print_place(console: Console, page: Path) -> None:

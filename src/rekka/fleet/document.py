@@ -83,7 +83,7 @@ class UsedModel(_Part):
     threshold_label: str | None = None
     members: int
     there: int  # of them at the threshold or worse when last seen
-    unseen: int = 0  # of them not inspected for long
+    unseen: int = 0  # of them last inspected long ago
     interval: float | None = None  # usual years between two visits, by which that is judged
     clock: str | None = None  # where in an interval the fit took what advances: middle or start
     lag_years: float | None = None  # that it is behind; None where the mean interval is not known
@@ -169,9 +169,9 @@ class ShockPart(_Part):
 
 
 class MemberRisk(_Part):
-    """Member among the soonest to be at the threshold or worse, or not inspected for long."""
+    """Member among the soonest to be at the threshold or worse, or last inspected long ago."""
 
-    rank: int | None  # None for those that were not inspected for long
+    rank: int | None  # None for those that were last inspected long ago
     bridge_id: str
     case: str
     member: str | None = None
@@ -218,7 +218,7 @@ class ForecastFile(_Part):
     asked: AskPart
     members: int
     there: int
-    unseen: int = 0  # members not inspected for long; in the totals, but not among the risks
+    unseen: int = 0  # members last inspected long ago; in the totals, but not among the risks
     outside: int  # members whose covariates leave the range of the training rows
     aside: tuple[ExcludedPart, ...]
     left_out: tuple[LeftOutPart, ...] = ()
@@ -228,7 +228,7 @@ class ForecastFile(_Part):
     models: tuple[UsedModel, ...]
     network: tuple[TotalPart, ...]
     risks: tuple[MemberRisk, ...]
-    long_unseen: tuple[MemberRisk, ...] = ()  # the first of those not inspected for long
+    long_unseen: tuple[MemberRisk, ...] = ()  # the first of those last inspected long ago
     shocks: tuple[ShockPart, ...] = ()  # where a wider band was asked for
     files: tuple[str, ...] = ()
     sources: dict[str, str] = {}  # SHA-256 of the inventory's files
@@ -341,7 +341,7 @@ def _describe_model(group: EligibleGroup) -> UsedModel:
 
 
 def _select_unseen(members: pl.DataFrame) -> pl.DataFrame:
-    """Members that were not inspected for long, in the order of the table."""
+    """Members that were last inspected long ago, in the order of the table."""
     return members.filter(LONG_UNSEEN) if LONG_UNSEEN in members.columns else members.clear()
 
 

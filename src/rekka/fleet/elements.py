@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from rekka.core.ratings import Ratings
 from rekka.model.elements import COMMON, NEW
@@ -21,6 +22,24 @@ def describe_elements(records: Records, ratings: Ratings, *, certified: bool = T
              for one in records.estimates(LEVEL)}  # fmt: skip
     parts = (_say_errors, _say_frailty, _say_improvements, _say_trend, _say_first)
     return [f"{told}." for say in parts for told in say(records, ratings, found)]
+
+
+class Trend(NamedTuple):
+    """Change of all hazards a year, as a share, until the year of the last training visit."""
+
+    change: float
+    low: float
+    high: float
+    until: int
+
+
+def find_trend(records: Records, level: float) -> Trend | None:
+    """The trend that all hazards share, where the model has one."""
+    own = next((one for one in records.estimates(level) if one.name == "trend"), None)
+    if own is None:
+        return None
+    change, low, high = (math.expm1(value) for value in (own.value, own.low, own.high))
+    return Trend(change, low, high, _find_last_year(records))
 
 
 def describe_factor(factor: float, low: float, high: float) -> str:
@@ -85,7 +104,7 @@ def _say_trend(records: Records, ratings: Ratings, found: Estimates) -> Iterator
     elements = records.elements
     if elements.trend is None:
         return
-    until = f"until {math.floor(records.last + DAY)}"
+    until = f"until {_find_last_year(records)}"
     if elements.trend == COMMON:
         yield f"Hazards {_change(found['trend'])} {until}; forecasts keep those of then"
         return
@@ -96,6 +115,10 @@ def _say_trend(records: Records, ratings: Ratings, found: Estimates) -> Iterator
 def _say_first(records: Records, ratings: Ratings, _: Estimates) -> Iterator[str]:
     if records.elements.first == NEW:
         yield f"Members are followed from rating {ratings.name(1)} at age 0"
+
+
+def _find_last_year(records: Records) -> int:
+    return math.floor(records.last + DAY)
 
 
 def _change(one: ElementEstimate) -> str:

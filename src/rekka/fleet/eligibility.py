@@ -43,13 +43,14 @@ from rekka.forecast.forecast import ForecastOptions, check_threshold, explain_re
 from rekka.forecast.history_propagation import Past, make_propagator, see_once
 from rekka.forecast.propagation import YEAR, Propagator, States
 from rekka.forecast.uncertainty import DELTA, Uncertainty, check_intervals, find_uncertainty
+from rekka.model.clock import AGE_NAMES
 from rekka.model.fit import Fit
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 GAP, REASON, LONG_UNSEEN = "gap_years", "reason", "long_unseen"
-UNSEEN_TIMES = 2.0  # a member was not inspected for long if two inspections of its component would have been due
+UNSEEN_TIMES = 2.0  # a member was last inspected long ago if two inspections of its component would have been due
 IDENTITY = ("bridge_id", "case", "member", "row", "column")
 
 
@@ -115,7 +116,7 @@ class EligibleGroup:
 
     @property
     def unseen(self) -> Mask:
-        """Mask (n,) of the members that were not inspected for long."""
+        """Mask (n,) of the members that were last inspected long ago."""
         known = LONG_UNSEEN in self.rows.columns
         return self.rows[LONG_UNSEEN].to_numpy() if known else np.zeros(len(self.rows), dtype=bool)
 
@@ -276,7 +277,7 @@ def _find_base(members: Members, frame: pl.DataFrame, since: date | None) -> dat
 
 
 def _find_recent(members: Members, frame: pl.DataFrame, base: date | None) -> date | None:
-    """Find the day that "not inspected for long" counts back from: the latest inspection up to the base date."""
+    """Find the day that "last inspected long ago" counts back from: the latest inspection up to the base date."""
     latest = frame["date"].filter(frame["date"] <= base).max() if members.dated and base else None
     return latest if isinstance(latest, date) else None
 
@@ -486,11 +487,11 @@ class Remarks:
 
 
 def list_remarks(group: EligibleGroup, years: int) -> Remarks:
-    """Remarks on the members of a group: there already, not inspected for long, outside the training rows."""
+    """Remarks on the members of a group: there already, last inspected long ago, outside the training rows."""
     found = Remarks(len(group.rows))
     there = f"rated {group.ratings.or_worse(group.threshold)} already"
     found.add(group.there, there, lambda _: there)
-    unseen = f"not inspected for long (usual: every {group.interval or 0.0:.3g} years)"
+    unseen = f"last inspected long ago (usual: every {group.interval or 0.0:.3g} years)"
     found.add(group.unseen, unseen, lambda _: unseen)
     for column, name in enumerate(group.fit.covariates):
         _remark_covariate(found, group, column, name, years)
@@ -534,6 +535,9 @@ def _remark_covariate(found: Remarks, group: EligibleGroup, column: int, name: s
     when = np.floor(high - first) + 1
     kind = f"{name} passes the largest of the training rows"
     text = f"{name} passes {_show(high)}, the largest of the training rows, in year {{:.0f}}"
+    if name in AGE_NAMES:
+        kind = "comes to be older than any in the data"
+        text = f"older than any in the data ({_show(high)} years) from year {{:.0f}} on"
     if group.ageing.age == HELD:
         kind = f"{name} comes to be held at the largest of the training rows"
         text = f"{name} is held at {_show(high)} from year {{:.0f}} on"

@@ -356,7 +356,7 @@ def select_members(
 
     ``members`` is the table of a forecast's members. The worst are those at the threshold or worse when last seen,
     the worst ratings first, then those with the fewest mean years until the threshold; of each kind members that
-    were not inspected for long come last.
+    were last inspected long ago come last.
     """
     cases = [group.case for group in groups]
     if component is not None and component not in cases:

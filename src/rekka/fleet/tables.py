@@ -33,7 +33,7 @@ STATE, REACHED = "in this state", "in this state or worse"
 
 MEANING = {
     "rank": "1 is the soonest to be at the threshold or worse, by the mean years; blank for those there already, "
-    "and for those not inspected for long",
+    "and for those last inspected long ago",
     "bridge_id": "bridge or other asset",
     "case": "kind of member",
     "member": "which of several such members",
@@ -191,7 +191,7 @@ def rank_members(members: pl.DataFrame, horizon: int) -> pl.DataFrame:
     """Rank members by risk: first those not at the threshold yet, the soonest to be there before others.
 
     Soonest by the mean years: the probability at the end would be 1 for all that are near. Who may never get there
-    goes by the probability at the end; ties go by name. Members that were not inspected for long come after, in
+    goes by the probability at the end; ties go by name. Members that were last inspected long ago come after, in
     the same order and without a rank: nobody knows how they are now. Those there already have no rank either,
     because nothing is left to forecast of their getting there; they come last, the worst first.
     """

@@ -226,7 +226,7 @@ class MembersPart(Value):
     """All members of the network, by columns: one entry for each member, the soonest at the threshold first.
 
     ``case`` counts in ``cases``. ``tab`` is 0 for a member that will be at the threshold next, 1 for one that is
-    there already, 2 for one outside the range of the training rows or not inspected for long. ``soon`` is the
+    there already, 2 for one outside the range of the training rows or last inspected long ago. ``soon`` is the
     probability of the threshold or worse after ``NetworkPart.soon`` years, ``calendar`` the year of ``median``.
     ``past`` has the ratings found: "2001.5:2,2003.4:3", years and states. ``fan`` has three states for each of
     ``fan_years``, those of the 10, 50 and 90 % quantiles, as digits to the base 36. ``values`` and ``ratios`` have
@@ -262,7 +262,7 @@ class MembersPart(Value):
 class RiskPart(Value):
     """One of the members that are not in the threshold yet and soonest will be, by the mean years.
 
-    Or one that was not inspected for long, which has no rank.
+    Or one that was last inspected long ago, which has no rank.
     """
 
     rank: Count
@@ -316,7 +316,7 @@ class NetworkPart(Value):
     left_out: tuple[str, ...] = ()
     years: tuple[NetworkYear, ...]
     risks: tuple[RiskPart, ...]
-    unseen: int = 0  # members not inspected for long; in the totals, but not among the risks
+    unseen: int = 0  # members last inspected long ago; in the totals, but not among the risks
     long_unseen: tuple[RiskPart, ...] = ()  # the first of them
     aside: tuple[AsidePart, ...]
     notes: tuple[str, ...]
@@ -747,6 +747,15 @@ class YearsPart(Value):
     years_high: Annotated[Number, Shown("figure", "years")]
 
 
+class TrendPart(Value):
+    """Change of all hazards a year until the last training visit, as a share; forecasts keep those of then."""
+
+    change: Number
+    low: Number
+    high: Number
+    until: Annotated[int, Shown("year")]
+
+
 class ModelPart(Value):
     """The fitted hazards of a case; ``chosen`` is False for the default's fit where nothing was chosen.
 
@@ -776,6 +785,7 @@ class ModelPart(Value):
     forecast: CaseForecast | None
     fit_test: FitTest | None = None  # on the training rows; None where it was not made
     elements: Text = None  # of histories, where the study chose any: the model is then fitted to all visits
+    trend: TrendPart | None = None  # one of these elements
 
 
 class OutcomePart(Value):

@@ -28,7 +28,7 @@ from rekka.report.document import (
     StudyPart,
 )
 from rekka.report.networks import INVENTORY, Kind, describe_network
-from rekka.report.summarize import expect_years, expect_years_of_new
+from rekka.report.summarize import describe_trend, expect_years, expect_years_of_new
 from rekka.report.trust import judge_all
 from rekka.study.tables import EXACT
 
@@ -126,4 +126,5 @@ def _describe_model(one: UsedModel, model: CaseModel | None, level: float) -> Mo
     forecast = CaseForecast.model_construct(
         threshold=one.threshold, level=level, advancing=(), passages=() if passage is None else (passage,)
     )
-    return made.model_copy(update={"forecast": forecast})
+    trend = None if model is None else describe_trend(model.fit.records, level)
+    return made.model_copy(update={"forecast": forecast, "trend": trend})

@@ -123,7 +123,9 @@ def _open(document: Document, words: Words) -> Iterator[str]:
     yield f"{escape_markdown(words('page.kicker', version=document.rekka))}\n"
     for line in list_alerts(document, tell):
         yield f"> {_say(line)}"
-    yield f"**{_say(make_overview(document, words).headline).strip()}**\n"
+    made = make_overview(document, words)
+    yield f"**{_say(made.headline).strip()}**\n"
+    yield from (f"{_say(line)}\n" for line in made.notes)
 
 
 def _render_answer(document: Document, tell: Wording) -> Iterator[str]:

@@ -170,7 +170,7 @@ def count_bridges(details: pl.DataFrame) -> dict[str, Any]:
 
 
 def order_members(details: pl.DataFrame) -> pl.DataFrame:
-    """Details of all members with their ``tab``, the soonest at the threshold first.
+    """Details of all members with their ``tab``: those at the threshold, the worst first, then the soonest.
 
     A number may be within the training rows only because one of these is as far from the others: it is apart too.
     A category is not, however fast: others have it, too.
@@ -179,9 +179,10 @@ def order_members(details: pl.DataFrame) -> pl.DataFrame:
     far = map(_is_far, _list_numbers(details))
     apart = pl.any_horizontal(late, "outside", *far)
     tab = pl.when("there").then(THERE).when(apart).then(APART).otherwise(NEXT)
-    order = ["median_years", "soon", "bridge_id"]
+    worse = pl.when("there").then(-pl.col("state").cast(pl.Int64)).otherwise(0)
     rows = details.with_columns(tab.cast(pl.Int64).alias("tab"))
-    return rows.sort(order, descending=[False, True, False], nulls_last=True, maintain_order=True)
+    order = [worse, "median_years", -pl.col("soon"), "bridge_id"]
+    return rows.sort(order, nulls_last=True, maintain_order=True)
 
 
 def describe_members(details: pl.DataFrame, found: ForecastFile) -> MembersPart:

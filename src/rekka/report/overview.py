@@ -14,13 +14,23 @@ from typing import NamedTuple
 from rekka.core.language import say
 from rekka.data.panel import ALL_CASES
 from rekka.forecast.first_passage import LONGEST
-from rekka.report.document import Document, MembersPart, NetworkPart, NetworkYear, PassagePart, RiskPart, TrustPart
+from rekka.report.document import (
+    Document,
+    MembersPart,
+    NetworkPart,
+    NetworkYear,
+    PassagePart,
+    RiskPart,
+    TrendPart,
+    TrustPart,
+)
 from rekka.report.text import Words, show_count, show_range, show_share, show_years
 from rekka.report.trust import DO_NOT_USE, GOOD
 
 SOON, LATER = 5, 10  # years of the cards
 FIRST = 10  # members to inspect first
 FEW_YEARS = 10.0  # below which a decimal of years is shown
+FEW_PERCENT = 0.1  # a year, below which a decimal of percent is shown
 NAMED = 3  # components named in a sentence
 NEXT, THERE, APART = 0, 1, 2  # tabs of members
 
@@ -66,6 +76,7 @@ class Overview(NamedTuple):
 
     facts: tuple[str, ...]
     headline: str
+    notes: tuple[str, ...]  # on the forecast, under the headline
     cards: tuple[Card, ...]
     trust: str
     missing: tuple[str, ...]
@@ -83,11 +94,12 @@ def make_overview(document: Document, words: Words, case: str | None = None) -> 
         facts = (words.format(say("overview.fact.components", n=len(document.cases))),)
         cards = _list_new_card(document, case, words) + _list_trust_card(trust, words)
         actions = tuple(_advise_trust(document, trust, words))
-        return Overview(facts, _say_without(document, case, words), cards, told, missing, actions, ())
+        return Overview(facts, _say_without(document, case, words), (), cards, told, missing, actions, ())
     first = tuple(_list_first(network, case, words))
     return Overview(
         tuple(_list_facts(network, case, years[0], words)),
         _say_headline(network, years, words),
+        tuple(_list_trends(document, case, words)),
         (
             *_list_year_cards(network, years, words),
             *_list_new_card(document, case, words),
@@ -209,6 +221,29 @@ def _say_headline(network: NetworkPart, years: Sequence[NetworkYear], words: Wor
     return words.join((told, bridges))
 
 
+def _list_trends(document: Document, case: str | None, words: Words) -> Iterator[str]:
+    """The trend of the hazards until the forecast begins, of a component or of all that have one."""
+    found = {one.case: _say_trend(one.trend, words) for one in document.models if one.trend is not None}
+    if len(document.cases) == 1 or case is not None:
+        yield from (words("overview.trend.one", what=what) for name, what in found.items() if case in (None, name))
+    elif found:
+        parts = (words("overview.trend.part", name=name, what=what) for name, what in found.items())
+        yield words("overview.trend.each", parts=words.join(parts, "comma", NAMED))
+
+
+def _say_trend(trend: TrendPart, words: Words) -> str:
+    """'fell by 20% a year until 2013'; of an interval that includes 0, that there may be none."""
+    change = trend.change or 0.0
+    told = words(
+        f"overview.trend.{'fell' if change < 0 else 'rose'}",
+        change=show_share(abs(change), 0 if abs(change) >= FEW_PERCENT else 1),
+        until=trend.until,
+    )
+    if trend.low is None or trend.high is None or not trend.low <= 0 <= trend.high:
+        return told
+    return words("overview.trend.open", told=told)
+
+
 def _say_without(document: Document, case: str | None, words: Words) -> str:
     """The headline where nothing is forecast: how many components have a model."""
     answers = [one for one in document.answers if case in (None, one.case)]
@@ -256,7 +291,9 @@ def _list_new_card(document: Document, case: str | None, words: Words) -> tuple[
         return ()
     ordered = sorted(found, key=lambda name: found[name].median or 0.0)
     first, last = found[ordered[0]], found[ordered[-1]]
-    label = words("overview.card.new")
+    goals = {one.forecast.threshold for one in document.models if one.forecast is not None and one.case in found}
+    rating = document.ratings.rated(goals.pop(), words) if len(goals) == 1 else None
+    label = words("overview.card.new_to_threshold" if rating is None else "overview.card.new", rating=rating)
     if len(found) == 1:
         value = words("overview.card.years", years=show_whole_years(first.median))
         ends = show_range(first.median_low, first.median_high, show_whole_years, words)

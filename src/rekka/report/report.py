@@ -20,7 +20,7 @@ from rekka.core.files import (
     write_text,
     write_whole,
 )
-from rekka.core.folders import PLAN, refuse_run
+from rekka.core.folders import PLAN, locate, refuse_run
 from rekka.core.terminal import OnProgress, say_nothing
 from rekka.model.tables import check_units
 from rekka.report.backtests import load_backtests
@@ -41,6 +41,7 @@ from rekka.report.tables.catalog import list_tables
 from rekka.report.text import ENGLISH, LANGUAGES, Words, load_words
 from rekka.report.views import FigureView, TableView
 from rekka.report.workbook import is_workbook, render_report
+from rekka.simulation.inventory import is_simulated
 from rekka.study.compare import load_study
 from rekka.study.run_folder import list_own, read_provenance
 from rekka.study.stability import Stability, load_stability
@@ -235,7 +236,7 @@ def make_report(
             refits=future.refits,
             provenance=None if folder is None else read_provenance(folder),
             units=units,
-            title=title,
+            title=title or _name_simulated(found, lang),
             again=_repeat(found),
         ),
         lang,
@@ -421,6 +422,14 @@ def list_figure_files(
 ) -> tuple[Path, ...]:
     """List the files that ``Report.write_figures`` writes."""
     return tuple(folder / f"{figure.name}.{name}" for figure in figures for name in formats)
+
+
+def _name_simulated(study: Study, lang: str) -> str | None:
+    """Title of the study of a simulated inventory, which says so; the built-in one has no tables."""
+    folder = study.folder
+    if folder is None or not any(is_simulated(locate(folder, one)) for one in study.plan.data.source):
+        return None
+    return load_words(lang)("page.simulated")
 
 
 def _refuse_title(title: str | None) -> None:

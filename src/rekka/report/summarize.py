@@ -33,6 +33,7 @@ from rekka.core.numerics import quiet
 from rekka.data.partition import PARTS, Partition
 from rekka.data.values import Scale
 from rekka.evaluation.calibration import Calibration
+from rekka.fleet.elements import find_trend
 from rekka.fleet.models import ElementsFit
 from rekka.forecast.ageing import plan_ageing
 from rekka.forecast.effects import Effect, marginal_effects, round_step
@@ -50,6 +51,7 @@ from rekka.forecast.matrices import Matrix, transition_matrices
 from rekka.forecast.profiles import Profile, find_central, profile_covariate
 from rekka.forecast.uncertainty import DELTA, NONE, NORMAL
 from rekka.model.fit import Fit
+from rekka.model.records import Records
 from rekka.model.serial import load_model
 from rekka.model.survey import survey_covariates
 from rekka.model.tables import LARGEST, check_units, coefficient_table, hazard_table, ratio_interval
@@ -87,6 +89,7 @@ from rekka.report.document import (
     SharePart,
     StabilityPart,
     StudyPart,
+    TrendPart,
     VerdictPart,
     YearsPart,
 )
@@ -433,6 +436,7 @@ def describe_model(
             "reason": None,
             "rows": fit.n_rows,
             "elements": None if refit is None else refit.elements,
+            "trend": describe_trend(fit.records, level),
             "errors": fit.inference.kind,
             "scale": "native" if fit.native else fit.scaling.method,
             "typical": {name: value for name, value in described.items() if not isinstance(value, str)},
@@ -472,6 +476,12 @@ def _without_intervals(found: ModelPart) -> ModelPart:
 def _blank_ends(part: BaseModel) -> dict[str, None]:
     names = type(part).model_fields
     return dict.fromkeys(name for name in names if name.endswith(("low", "high")) or name in ("se", "p"))
+
+
+def describe_trend(records: Records | None, level: float) -> TrendPart | None:
+    """The trend that all hazards share, where the model has one."""
+    found = None if records is None else find_trend(records, level)
+    return None if found is None else TrendPart(**found._asdict())
 
 
 def describe_finding(finding: Finding) -> dict[str, Any]:

@@ -269,6 +269,8 @@ def _write_overview(book: Any, name: str, document: Document, words: Words) -> N
     sheet.tell(words("page.title", title=name_study(document, words)), "title")
     sheet.tell(words.join(made.facts, "comma"))
     sheet.tell(made.headline, "headline")
+    for text in made.notes:
+        sheet.tell(text)
     if made.trust:
         sheet.tell(made.trust)
     for text in made.missing:

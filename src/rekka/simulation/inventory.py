@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from rekka.core.errors import BadOption, bad_option
-from rekka.core.files import Batch, make_folder, naming, remove_file, scratch_beside, writing_together
+from rekka.core.files import Batch, has_mark, make_folder, naming, remove_file, scratch_beside, writing_together
 from rekka.data.partition import PAPER_SEED, PAPER_VALIDATION, split_bridges
 from rekka.simulation import soiling as soiling
 from rekka.simulation import stock
@@ -40,6 +40,8 @@ PAPER_BRIDGES = 600
 PRESETS = ("paper", "plain")
 FORMATS = ("csv", "parquet")
 TABLES = ("inventory", "inspections", "traffic")
+TRUTH = "truth.json"  # written last, beside the tables
+TRUTH_MARK = b'"formula": "The hazard of leaving state k'  # in every one of these files
 BLOCK_BRIDGES = 20_000  # drawn at a time: about a million inspections
 ROW_GROUP = 500_000  # rows
 _BLANKED = ("completion_year", "bridge_length", "bridge_width")
@@ -167,7 +169,7 @@ def write_inventory(
         raise BadOption(f"{home.name} has {there[0]} already. Give another folder, or force to write over it.")
     make_folder(home)
     files = {name: home / f"{name}.{format}" for name in TABLES}
-    truth = home / "truth.json"
+    truth = home / TRUTH
     with writing_together() as batch:
         counts = _write_tables(batch, files, plan, format, on_progress or (lambda done, total: None))
         with batch.fill(truth) as file:
@@ -177,6 +179,22 @@ def write_inventory(
             if other != format:
                 remove_file(home / f"{name}.{other}")
     return [*files.values(), truth]
+
+
+def is_simulated(place: Path) -> bool:
+    """Whether a folder, or one of the tables in it, is a simulated inventory: its truth is beside the tables.
+
+    Examples
+    --------
+    >>> import rekka
+    >>> _ = rekka.write_inventory("simulated", 20, preset="plain")
+    >>> is_simulated(Path("simulated")), is_simulated(Path("simulated/bridges.csv"))
+    (True, False)
+
+    """
+    folder = place if place.is_dir() else place.parent
+    truth = folder / TRUTH
+    return (folder == place or place.stem in TABLES) and truth.is_file() and has_mark(TRUTH_MARK)(truth)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rekka.core.language import load_words
 from rekka.core.terminal import OnProgress, say_nothing
 from rekka.report.document import Document
 from rekka.report.report import PAGE, Report, write_report
@@ -38,11 +37,6 @@ def report_study(
     files = write_report(study, run / PAGE, lang=lang, title=title, no_forecast=why, on_progress=on_progress)
     page, numbers = files["page"]
     return page, Document.from_json(numbers.read_bytes(), numbers.name)
-
-
-def name_demo(lang: str = "en") -> str:
-    """Title of the demo's report, which says that the inventory is simulated."""
-    return load_words(lang)("page.demo")
 
 
 def begin_demo(folder: Path, run: Path, how: RunOptions) -> Study:

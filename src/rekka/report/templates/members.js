@@ -55,7 +55,7 @@
   /* -- The list -------------------------------------------------------------------------------------------- */
 
   const search = make("input", { type: "search", placeholder: texts.search, ariaLabel: texts.search, id: "search" });
-  const sorter = make("select", { id: "sort" }, ...Object.keys(compare).map((key) => make("option", { value: key }, say(`by_${key}`, { years: data.soon_years }))));
+  const sorter = make("select", { id: "sort" });
   const tabs = Object.keys(TABS).map((name) => {
     const one = make("button", { type: "button", role: "tab", id: `tab-${name}` });
     one.setAttribute("aria-controls", "member-panel");
@@ -101,6 +101,15 @@
 
   const makeHead = (key) => make("th", { scope: "col", className: numeric.has(key) ? "n" : "" }, labels[key]);
 
+  /** The orders of the tab: members that are there already come by rating, and have no year or probability. */
+  function offerOrders() {
+    const there = shownTab === "there";
+    const orders = Object.keys(compare).filter((key) => !(there && (key === "median" || key === "soon")));
+    sorter.replaceChildren(...orders.map((key) => make("option", { value: key }, say(`by_${key}`, { years: data.soon_years }))));
+    sorter.value = orders.includes(order) ? order : "state";
+    return sorter.value;
+  }
+
   /** A row: its name opens the card. */
   function makeRow(n) {
     const row = make("tr");
@@ -130,7 +139,7 @@
     });
     panel.setAttribute("aria-labelledby", `tab-${shownTab}`);
     note.textContent = labels[shownTab];
-    rows = found[shownTab].sort(compare[order]);
+    rows = found[shownTab].sort(compare[offerOrders()]);
     page = Math.min(page, Math.max(0, Math.ceil(rows.length / PAGE) - 1));
     const shown = rows.slice(page * PAGE, (page + 1) * PAGE);
     columns = every.filter((key) => !(shownTab === "there" && numeric.has(key)) && !(key === "remark" && !rows.some((n) => data.remark[n].length)));

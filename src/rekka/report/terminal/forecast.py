@@ -228,7 +228,7 @@ def _choose_names(document: ForecastFile, risks: Sequence[MemberRisk]) -> list[s
 
 
 def _print_unseen(console: Console, document: ForecastFile) -> None:
-    """The first of the members that were not inspected for long."""
+    """The first of the members that were last inspected long ago."""
     if not document.long_unseen:
         return
     names = _choose_names(document, document.long_unseen)
@@ -241,7 +241,7 @@ def _print_unseen(console: Console, document: ForecastFile) -> None:
     usual = ", ".join(f"{one.case} {one.interval:.3g}" for one in document.models if one.interval and one.unseen)
     print_texts(
         console,
-        f"Not inspected for long: {count_of(document.unseen, 'member')}, not in the list above",
+        f"Last inspected long ago: {count_of(document.unseen, 'member')}, not in the list above",
         (*(name.removesuffix("_id") for name in names), "last seen", "state", "in 0", f"in {document.horizon}"),
         lines,
         f"Last seen more than twice the usual years between two visits ago ({usual}). Their forecast starts from "

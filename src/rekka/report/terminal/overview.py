@@ -49,6 +49,8 @@ def print_overview(
     """
     made = make_overview(document, WORDS)
     console.print(f"[bold]{escape(_plain(made.headline))}[/]", highlight=False)
+    for line in made.notes:
+        print_plain(console, _plain(line))
     trust = find_trust(document, None)
     if trust is not None:
         console.print(f"[{STYLES[trust.level]}]{escape(_plain(made.trust))}[/]", highlight=False)
