@@ -98,11 +98,21 @@ class TableProblem:
         if not self.findings:
             return [self._say(words, "do")]
         own = f"{KEYS}do.{self.code}"
-        told = (words(own) if own in words.texts else one.describe(words).remedy for one in self.findings)
+        if own not in words.texts:
+            told = [one.describe(words).remedy for one in self.findings]
+        else:
+            also = [said for one in self.findings for said in one.places.get("advice", ())]
+            told = [words(own), *(words.format(_say_here(said, words)) for said in also)]
         return [one for one in dict.fromkeys(told) if one]
 
     def _say(self, words: Words, part: str) -> str:
         return words.format(say(f"{KEYS}problem.{self.kind}.{part}", **self.places))
+
+
+def _say_here(said: Said, words: Words) -> Said:
+    """A sentence of a check in the app's own words, where it has some: without options of the command line."""
+    own = f"{KEYS}do.{said['say'].removeprefix('check.').replace('.', '_')}"
+    return {**said, "say": own} if own in words.texts else said
 
 
 @dataclass(frozen=True)
@@ -203,6 +213,7 @@ def _remedy_finding(
     if code == CODE:
         yield from turn_scale(table, mapping)
         if findings[0].severity is Severity.STOP:
+            yield from _name_repairs(findings[0], table)
             yield Remedy(f"allow-{code}", say(f"{KEYS}remedy.allow", code=code), allow=code)
     elif code in ("R104", "R105", "R106", "R402"):
         yield from _merge(findings, table, mapping)
@@ -212,6 +223,14 @@ def _remedy_finding(
         for text in dict.fromkeys(text for one in findings for text in one.values.get("counts", {})):
             changed = changes.add_missing(mapping, [text])
             yield Remedy(f"missing-{text}", say(f"{KEYS}remedy.missing", labels=[text]), changed)
+
+
+def _name_repairs(finding: Finding, table: TableDescription) -> Iterator[Remedy]:
+    """A column that may be of repairs by its name, or another that is chosen, read as such."""
+    likely = {name for said in finding.places["advice"] for name in said.get("columns", ())}
+    places = [place for place, one in table.shown if one.name in likely]
+    if places:
+        yield replace(_take("repairs", table), place=places[0])
 
 
 def turn_scale(table: TableDescription, mapping: Plain) -> Iterator[Remedy]:

@@ -59,7 +59,8 @@ class Scale:
     """States' names, best first, how they were recognised, and what to do if that is the wrong way round.
 
     ``state`` is the scale as a mapping says it, so that another table can be read by the very same; ``ends`` is
-    filled only where the states are bands of an index.
+    filled only where the states are bands of an index. ``repairs``: columns that may be of repairs by their names,
+    where the table has no column that is read as such; None where it has one.
     """
 
     names: tuple[str, ...]
@@ -67,6 +68,7 @@ class Scale:
     turn: str = ""
     state: State | None = None
     ends: tuple[IndexEnd, ...] = ()
+    repairs: tuple[str, ...] | None = None
 
 
 def clean_text(column: pl.Expr) -> pl.Expr:
