@@ -519,7 +519,10 @@ def test_ontario_by_its_buttons(ontario):
     assert len(found.find("by_visit")) == 14
     checked = check_reading(file, ReadingOptions(), found, {})
     assert kinds(checked) == ["states_index"]
+    proposed = "--bands 78,74,72,68 where higher is better, --bands 68,72,74,78 where it is worse."
+    assert proposed in checked.problems[0].message  # the command line's own words
     mapping = find_remedy(checked.problems, "bands-higher").mapping
+    assert mapping["state"]["bands"] == [78, 74, 72, 68]
     options = ReadingOptions(mapping)
     found = describe_reading(file, options)
     checked = check_reading(file, options, found, mapping)

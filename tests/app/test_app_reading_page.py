@@ -115,6 +115,14 @@ def test_the_checks_follow_the_page(page, piers):
     assert page.client.get(f"{page.address}/checks").headers["location"] == f"{page.address}?check=1"
 
 
+def test_limits_that_are_proposed_say_where_they_come_from(page, piers):
+    said = "Proposed from your data: fifths of the records. Enter your agency&#39;s limits if it has any."
+    page.add(piers.with_columns(state=pl.int_range(pl.len()) % 70 + 20.5))
+    assert said in page.text
+    page.post(remedy="bands-higher")
+    assert said not in page.text
+
+
 def test_upside_down_is_corrected_by_the_button(page, piers):
     page.add(piers.with_columns(state=pl.col("state").replace_strict(WORSE)))
     assert page.stopped
