@@ -6,6 +6,7 @@ the table as it is read now, so that nothing but what the page offered can be as
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from rekka.app import changes
 from rekka.app.changes import Plain
 from rekka.app.description import LISTS, NO_ROLE, TableDescription
 from rekka.app.views import KEYS
+from rekka.app.workspace import SUFFIXES
 from rekka.checks.doctor import Diagnosis
 from rekka.checks.engine import Finding, Severity
 from rekka.core.errors import InputError, MissingColumns, UnreadableTable
@@ -155,10 +157,17 @@ def check_reading(file: Any, options: ReadingOptions, table: TableDescription, m
 
 
 def _name_file(problem: TableProblem, file: Any, table: TableDescription) -> TableProblem:
-    """A problem whose message has the name that the file is shown under."""
+    """A problem whose message has the name that the file is shown under, also where it says to rename the file."""
     if not isinstance(file, str | Path) or any(Path(join.file).name == Path(file).name for join in table.joins):
         return problem  # two files of one name: it may be about the other
-    return replace(problem, message=problem.message.replace(Path(file).name, table.name))
+    place, shown = Path(file), Path(table.name)
+    endings = "|".join(map(re.escape, (*SUFFIXES, place.suffix)))
+    message = re.sub(
+        rf"(?<!\w){re.escape(place.stem)}({endings})(?!\w)",
+        lambda found: table.name if found[1] == place.suffix else shown.stem + found[1],
+        problem.message,
+    )
+    return replace(problem, message=message)
 
 
 def find_remedy(problems: Iterable[TableProblem], name: str) -> Remedy | None:
