@@ -244,6 +244,7 @@ class TestRefusals:
         assert kinds(checked) == ["states_index"]
         assert found.scale.index
         assert len(found.scale.suggested) == 4
+        assert [one.name for one in checked.problems[0].remedies] == ["bands-higher", "bands-lower", "take-state"]
         found, checked = read(table, "bands-higher")
         assert found.plan.state.bands == sorted(found.plan.state.bands, reverse=True)
         assert len(found.scale.names) == 5
@@ -521,6 +522,7 @@ def test_ontario_by_its_buttons(ontario):
     assert kinds(checked) == ["states_index"]
     proposed = "--bands 78,74,72,68 where higher is better, --bands 68,72,74,78 where it is worse."
     assert proposed in checked.problems[0].message  # the command line's own words
+    assert [one.name for one in checked.problems[0].remedies] == ["bands-higher", "bands-lower"]
     mapping = find_remedy(checked.problems, "bands-higher").mapping
     assert mapping["state"]["bands"] == [78, 74, 72, 68]
     options = ReadingOptions(mapping)

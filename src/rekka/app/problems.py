@@ -14,7 +14,7 @@ from typing import Any
 
 from rekka.app import changes
 from rekka.app.changes import Plain
-from rekka.app.description import LISTS, NO_ROLE, TableDescription
+from rekka.app.description import BY_VISIT, LISTS, NO_ROLE, TableDescription
 from rekka.app.views import KEYS
 from rekka.app.workspace import SUFFIXES
 from rekka.checks.doctor import Diagnosis
@@ -412,7 +412,8 @@ def _cut(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Re
             label = say(f"{KEYS}remedy.bands_{name}", labels=[f"{one:g}" for one in bands])
             changed = changes.put(changes.put_scale(mapping, State()), "state", "bands", bands)
             yield Remedy(f"bands-{name}", label, changed)
-    yield _take("state", table)
+    if not table.find(BY_VISIT):  # columns of years that hold the index are known as the ratings
+        yield _take("state", table)
 
 
 def _choose_ends(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Remedy]:
