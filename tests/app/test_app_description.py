@@ -193,6 +193,23 @@ class TestRefusals:
         assert "R109" in [one.code for one in checked.problems]
         assert "R109" not in kinds(checked)
 
+    def test_improvements_that_are_repairs(self, read):
+        index = {"2010": [60.0] * 38 + [0, 0, 90, 90], "2015": [80.0] * 40 + [70, 70]}
+        table = pl.DataFrame({"bridge": range(42), "rehab kind": ["?"] * 42, **index, "Rehab": ["2012"] * 42})
+        bands = {"state": {"bands": [85, 75, 65]}}
+        _, checked = read(table, mapping=bands)
+        assert kinds(checked) == ["R109"]
+        said = " ".join(checked.problems[0].advice(load_words("en")))
+        assert "give their column the role 'date of a repair'; it may be rehab kind or Rehab." in said
+        assert "exactly 0 in 2 records" in said
+        assert "--" not in said
+        said = "".join(checked.problems[0].advice(load_words("ja")))
+        assert "rehab kindまたはRehab" in said
+        assert "--" not in said
+        found, checked = read(table.drop("rehab kind"), "take-repairs", mapping=bands)
+        assert [one.name for one in found.find("repairs")] == ["Rehab"]
+        assert "R109" not in [one.code for one in checked.problems]
+
     def test_ambiguous_dates(self, read, piers):
         day = pl.format(
             "{}/{}/{}", (pl.col("date").dt.day() - 1) % 12 + 1, pl.col("date").dt.month(), pl.col("date").dt.year()
@@ -227,6 +244,7 @@ class TestRefusals:
         assert kinds(checked) == ["states_index"]
         assert found.scale.index
         assert len(found.scale.suggested) == 4
+        assert [one.name for one in checked.problems[0].remedies] == ["bands-higher", "bands-lower", "take-state"]
         found, checked = read(table, "bands-higher")
         assert found.plan.state.bands == sorted(found.plan.state.bands, reverse=True)
         assert len(found.scale.names) == 5
@@ -502,7 +520,11 @@ def test_ontario_by_its_buttons(ontario):
     assert len(found.find("by_visit")) == 14
     checked = check_reading(file, ReadingOptions(), found, {})
     assert kinds(checked) == ["states_index"]
+    proposed = "--bands 78,74,72,68 where higher is better, --bands 68,72,74,78 where it is worse."
+    assert proposed in checked.problems[0].message  # the command line's own words
+    assert [one.name for one in checked.problems[0].remedies] == ["bands-higher", "bands-lower"]
     mapping = find_remedy(checked.problems, "bands-higher").mapping
+    assert mapping["state"]["bands"] == [78, 74, 72, 68]
     options = ReadingOptions(mapping)
     found = describe_reading(file, options)
     checked = check_reading(file, options, found, mapping)

@@ -115,6 +115,27 @@ def test_the_checks_follow_the_page(page, piers):
     assert page.client.get(f"{page.address}/checks").headers["location"] == f"{page.address}?check=1"
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("fake.xlsx", b"bridge_id,date,state\n", "fake.xlsx is not an Excel workbook. If it is text, rename it to fake.csv."),
+        ("点検 1.CSV", b"PAR1", "点検 1.CSV is a Parquet file, not a text table. Rename it to 点検 1.parquet."),
+        ("table.csv.xlsx", b"x", "table.csv.xlsx is not an Excel workbook. If it is text, rename it to table.csv.csv."),
+        ("a table.csv", b"\x89PNG", "a table.csv is a picture, not a text table. A table is needed."),
+    ],
+)  # fmt: skip
+def test_a_refused_file_has_the_users_name(page, name, content, said):
+    assert said in page.add(content, name).text
+
+
+def test_limits_that_are_proposed_say_where_they_come_from(page, piers):
+    said = "Proposed from your data: fifths of the records. Enter your agency&#39;s limits if it has any."
+    page.add(piers.with_columns(state=pl.int_range(pl.len()) % 70 + 20.5))
+    assert said in page.text
+    page.post(remedy="bands-higher")
+    assert said not in page.text
+
+
 def test_upside_down_is_corrected_by_the_button(page, piers):
     page.add(piers.with_columns(state=pl.col("state").replace_strict(WORSE)))
     assert page.stopped

@@ -21,12 +21,13 @@ from rekka.app.downloads import FILES, OF_RUN, write_forecast_command
 from rekka.app.forecasts import find_view, open_forecast, search_members
 from rekka.app.memory import Memory
 from rekka.app.repairs import REPAIRS, Mark, add_marks, edit_marks, read_key, read_marks, write_marks
+from rekka.app.workspace import Ask, Run
 from rekka.cli import app as command_line
 from rekka.core.errors import BadOption
-from rekka.core.language import LANGUAGES, load_words
+from rekka.core.language import LANGUAGES, load_words, say
 from rekka.data.transitions import ReadingOptions
 from rekka.fleet.document import load_forecast
-from rekka.report.document import Document
+from rekka.report.document import Document, TrustPart
 from rekka.report.overview import make_overview
 from rekka.study.compare import Request, begin_study
 from rekka.study.runner import RunOptions
@@ -252,6 +253,21 @@ class TestResults:
         view = find_view(run.study, 5, 12)
         assert make_overview(view.document, EN, "Pier").headline in text
         assert "rated e" in text
+
+    @pytest.mark.parametrize("key", ["worse_backtest", "misfit", "other_model", "missed_high", "missed_low"])
+    def test_advice_to_choose_another_model_says_what_to_click(self, get, run, monkeypatch, key):
+        reason = say(f"trust.reason.{key}", until="2015", p="0.01", first=2011, last=2015, missed=4, years=5)
+        trust = TrustPart(case=None, level="caution", reason=reason)
+        monkeypatch.setattr("rekka.report.overview.find_trust", lambda *_: trust)
+        assert "TABLE --models auto" in get("results").text  # its table is not listed: there is nothing to click
+        monkeypatch.setattr(Run, "source", "0" * 12)
+        run.save(run.job.model_copy(update={"ask": Ask(table="table.csv")}))
+        for lang, said in (("en", "run it again as Thorough (step 2)"), ("ja", "手順2で")):
+            text = get("results", headers={"Accept-Language": lang}).text
+            assert said in text
+            assert "TABLE --models auto" not in text
+        run.save(run.job.model_copy(update={"ask": Ask(table="table.csv", models="auto")}))
+        assert "TABLE --models auto" in get("results").text
 
     def test_lists_have_every_member_once(self, get, run):
         details = find_view(run.study).details

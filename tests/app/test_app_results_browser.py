@@ -91,7 +91,7 @@ def test_from_results_to_repairs_by_clicks(visit, first, scripts):
     with page.expect_download() as found:
         page.get_by_role("link", name="repairs.csv").click()
     assert Path(found.value.path()).read_bytes() == (first.folder / "repairs.csv").read_bytes()
-    page.get_by_role("button", name="Take off all marks").click()
+    page.get_by_role("button", name="Remove all marks").click()
     page.get_by_text("No member is marked yet.").wait_for()
 
 

@@ -6,8 +6,10 @@ from test_cli import call
 
 import rekka
 from rekka.core.errors import BadOption, StoppedByCheck
+from rekka.core.language import load_words
 from rekka.data.direction import Moves, read_allowed, refuse_upside_down
 from rekka.streaming import blocks
+from rekka.workflows.tables import look_over
 
 SAID = "condition seems to improve by itself"
 
@@ -185,3 +187,40 @@ def test_two_standard_deviations_are_still_chance(upward, downward, mostly, upsi
 
 def test_codes_may_be_written_small():
     assert read_allowed("r109") == read_allowed(["R109, r109"]) == ("R109",)
+
+
+@pytest.fixture
+def rising():
+    """An index that rises, for all members but two, between two visits; two columns that may be of repairs."""
+    index = {"2010": [60.0] * 38 + [0, 0, 90, 90], "2015": [80.0] * 40 + [70, 70]}
+    rehab = {"LAST MAJOR REHAB": ["2012"] * 42, "Repair": [None] * 42, "補修費": [1] * 42}
+    return pl.DataFrame({"bridge": [f"B{place}" for place in range(42)], **index, **rehab})
+
+
+def find_direction(table, **mapping):
+    found = rekka.read_transitions(table, state={"bands": [85, 75, 65]}, **mapping)
+    return next(one for one in look_over(found, None).findings if one.code == "R109")
+
+
+def test_repairs_and_zeros_may_be_the_cause_too(rising):
+    finding = find_direction(rising)
+    assert "column with --repair; it may be LAST MAJOR REHAB or Repair or 補修費." in finding.remedy
+    assert "exactly 0 in 2 records, which may mean not inspected (R111)" in finding.remedy
+    assert "write the limits the other way round" in finding.remedy
+    remedy = finding.describe(load_words("ja")).remedy
+    assert "--repair で指定する（列名からは" in remedy
+    assert "未点検を表すおそれがある（R111）" in remedy
+
+
+def test_a_table_without_such_columns_is_asked_for_one(rising):
+    bare = rising.select("bridge", "2010", "2015").with_columns(pl.col("2010").replace(0, 60))
+    remedy = find_direction(bare).remedy
+    assert remedy.endswith("if the table has a column of repairs, name it with --repair.")
+    assert "R111" not in remedy
+
+
+def test_repairs_that_are_named_are_no_improvements_and_are_not_asked_for_again(rising):
+    some = rising.with_columns(pl.when(pl.int_range(pl.len()) < 5).then("LAST MAJOR REHAB").alias("done"))
+    finding = find_direction(some, columns={"repairs": ["done"]})
+    assert finding.values["upward"] == 35
+    assert "--repair" not in finding.remedy

@@ -160,7 +160,10 @@ def other(text: str, main: str = GOOD) -> Builder:
     return csv(main, ("other.csv", text))
 
 
-INDEX = "an index, not a scale of states. Give bands: --bands 85,75,70,60 where higher is better, --bands 5,10,20 where it is worse."
+INDEX = (
+    "an index, not a scale of states. Give bands: --bands 62,33 where higher is better, --bands 33,62 where it is worse. "
+    "These limits are proposed from your data: fifths of the records. Give your agency's limits if it has any."
+)
 BANDS = "mapping: state: bands are limits that all fall (higher is better) or all rise (higher is worse)."
 EMPTY = "is empty. A header and at least one row are needed."
 FILES = [

@@ -23,7 +23,11 @@ from rekka.report.export import (
 from rekka.report.tables.cells import expand
 from rekka.report.views import Cell, Column, Row, TableView
 
-ACTIVE = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "\u3000=1", "＝1", "＋1", "－1", "＠x")
+ACTIVE = (
+    "=1+1", "=1", "@x", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "  =1", "\u3000=1", "＝1", "＋1", "－1", "＠x", "-1+cmd",
+    "+1e5+cmd", "-", "+", "-.", "-2-3", "-1e", "-1 2", " -1", "\t1", "\t-1", "-1\t", "-1\n", "-1,5", "-٣", "-1%", "--1",
+)  # fmt: skip
+NUMBERS = ("-1", "+1", "-79.25", "-79.25148", "+1e5", "-1.5E-07", "-.5", "-5.")
 
 
 def one_cell(text):
@@ -35,7 +39,7 @@ def test_what_a_spreadsheet_would_run_is_guarded(text):
     assert guard_text(text) == f"'{text}"
 
 
-@pytest.mark.parametrize("text", ["", "Pier", "a=1", "0.5", "'tis", "5-3", "−1", "–"])
+@pytest.mark.parametrize("text", [*NUMBERS, "", "Pier", "a=1", "0.5", "'tis", "5-3", "−1", "–"])
 def test_other_texts_stay_as_they_are(text):
     assert guard_text(text) == text
 
@@ -44,9 +48,13 @@ def test_other_texts_stay_as_they_are(text):
 @example("'=1")
 @example("''")
 @example("'")
+@example("-1")
+@example("'-1")
+@example("-1\n")
 def test_a_guarded_text_reads_back(text):
     assert unguard_text(guard_text(text)) == text
-    assert guard_text(text)[:1] not in tuple("=+-@\t\r\n＝＋－＠")
+    if not re.fullmatch(r"[+-][0-9.]+([eE][+-]?[0-9]+)?", text):
+        assert guard_text(text)[:1] not in tuple("=+-@\t\r\n＝＋－＠")
 
 
 def read_csv(text):

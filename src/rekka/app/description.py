@@ -24,7 +24,7 @@ from rekka.data.panel import PAIRED, Panel, TableRoles, find_roles, find_tables,
 from rekka.data.tables import ROW, SourceTable, list_sheets, open_table
 from rekka.data.text import collect
 from rekka.data.transitions import ReadingOptions
-from rekka.data.values import MOST_STATES, holds_numbers, read_dates, read_states, turn_round
+from rekka.data.values import MOST_STATES, holds_numbers, read_dates, read_states, suggest_bands, turn_round
 
 HEAD = 1000  # rows that show what a column holds
 SAMPLES, LONGEST = 3, 40  # values that are shown of a column, and characters of each
@@ -48,7 +48,6 @@ LISTS = {"repairs": "repairs", "covariate": "covariates", "category": "categorie
 COMPONENT, BY_VISIT, NO_ROLE = "component", "by_visit", ""
 ROLES = (NO_ROLE, *ONE_COLUMN, COMPONENT, *LISTS)
 ROLES_OF_JOIN = ("visit", "date", "completed", "length", "width", "area", "traffic", *LISTS)
-ROUND_STEPS = (10.0, 5.0, 2.0, 1.0, 0.5, 0.1, 0.05, 0.01)
 NOT_RATED, OFF_SCALE = -1, 0  # places of ratings that mean 'not inspected', or nothing
 
 
@@ -478,7 +477,7 @@ def _sum_up(seen: pl.DataFrame, spec: State, names: Sequence[str] | None, turned
         high=high,
         turned=turned if names else None,
         settled=spec,
-        suggested=_suggest_bands(weighted) if index else (),
+        suggested=suggest_bands(weighted) if index else (),
     )
 
 
@@ -501,23 +500,3 @@ def _as_number(text: str) -> float | None:
 def _natural(text: str) -> tuple[float, str]:
     number = _as_number(plain_label(text))
     return (float("inf") if number is None else number, text)
-
-
-def _suggest_bands(weighted: list[tuple[float, int]]) -> tuple[float, ...]:
-    """Limits, highest first, that cut an index into five bands of about as many records, in round numbers."""
-    weighted = sorted((number, count) for number, count in weighted if number != 0)
-    total, done, cuts, shares = sum(count for _, count in weighted), 0, [], [0.2, 0.4, 0.6, 0.8]
-    if len(weighted) < 2:
-        return ()
-    for number, count in weighted:
-        done += count
-        while shares and done >= shares[0] * total:
-            cuts.append(number)
-            shares.pop(0)
-    low, high = weighted[0][0], weighted[-1][0]
-    found: set[float] = set()
-    for step in ROUND_STEPS:  # the roundest numbers that are different
-        found = {one for cut in cuts if low < (one := round(round(cut / step) * step, 2)) < high}
-        if len(found) == len(set(cuts)):
-            break
-    return tuple(sorted(found, reverse=True))

@@ -6,6 +6,7 @@ the table as it is read now, so that nothing but what the page offered can be as
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Any
 
 from rekka.app import changes
 from rekka.app.changes import Plain
-from rekka.app.description import LISTS, NO_ROLE, TableDescription
+from rekka.app.description import BY_VISIT, LISTS, NO_ROLE, TableDescription
 from rekka.app.views import KEYS
+from rekka.app.workspace import SUFFIXES
 from rekka.checks.doctor import Diagnosis
 from rekka.checks.engine import Finding, Severity
 from rekka.core.errors import InputError, MissingColumns, UnreadableTable
@@ -98,11 +100,21 @@ class TableProblem:
         if not self.findings:
             return [self._say(words, "do")]
         own = f"{KEYS}do.{self.code}"
-        told = (words(own) if own in words.texts else one.describe(words).remedy for one in self.findings)
+        if own not in words.texts:
+            told = [one.describe(words).remedy for one in self.findings]
+        else:
+            also = [said for one in self.findings for said in one.places.get("advice", ())]
+            told = [words(own), *(words.format(_say_here(said, words)) for said in also)]
         return [one for one in dict.fromkeys(told) if one]
 
     def _say(self, words: Words, part: str) -> str:
         return words.format(say(f"{KEYS}problem.{self.kind}.{part}", **self.places))
+
+
+def _say_here(said: Said, words: Words) -> Said:
+    """A sentence of a check in the app's own words, where it has some: without options of the command line."""
+    own = f"{KEYS}do.{said['say'].removeprefix('check.').replace('.', '_')}"
+    return {**said, "say": own} if own in words.texts else said
 
 
 @dataclass(frozen=True)
@@ -145,10 +157,17 @@ def check_reading(file: Any, options: ReadingOptions, table: TableDescription, m
 
 
 def _name_file(problem: TableProblem, file: Any, table: TableDescription) -> TableProblem:
-    """A problem whose message has the name that the file is shown under."""
+    """A problem whose message has the name that the file is shown under, also where it says to rename the file."""
     if not isinstance(file, str | Path) or any(Path(join.file).name == Path(file).name for join in table.joins):
         return problem  # two files of one name: it may be about the other
-    return replace(problem, message=problem.message.replace(Path(file).name, table.name))
+    place, shown = Path(file), Path(table.name)
+    endings = "|".join(map(re.escape, (*SUFFIXES, place.suffix)))
+    message = re.sub(
+        rf"(?<!\w){re.escape(place.stem)}({endings})(?!\w)",
+        lambda found: table.name if found[1] == place.suffix else shown.stem + found[1],
+        problem.message,
+    )
+    return replace(problem, message=message)
 
 
 def find_remedy(problems: Iterable[TableProblem], name: str) -> Remedy | None:
@@ -203,6 +222,7 @@ def _remedy_finding(
     if code == CODE:
         yield from turn_scale(table, mapping)
         if findings[0].severity is Severity.STOP:
+            yield from _name_repairs(findings[0], table)
             yield Remedy(f"allow-{code}", say(f"{KEYS}remedy.allow", code=code), allow=code)
     elif code in ("R104", "R105", "R106", "R402"):
         yield from _merge(findings, table, mapping)
@@ -212,6 +232,14 @@ def _remedy_finding(
         for text in dict.fromkeys(text for one in findings for text in one.values.get("counts", {})):
             changed = changes.add_missing(mapping, [text])
             yield Remedy(f"missing-{text}", say(f"{KEYS}remedy.missing", labels=[text]), changed)
+
+
+def _name_repairs(finding: Finding, table: TableDescription) -> Iterator[Remedy]:
+    """A column that may be of repairs by its name, or another that is chosen, read as such."""
+    likely = {name for said in finding.places["advice"] for name in said.get("columns", ())}
+    places = [place for place, one in table.shown if one.name in likely]
+    if places:
+        yield replace(_take("repairs", table), place=places[0])
 
 
 def turn_scale(table: TableDescription, mapping: Plain) -> Iterator[Remedy]:
@@ -384,7 +412,8 @@ def _cut(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Re
             label = say(f"{KEYS}remedy.bands_{name}", labels=[f"{one:g}" for one in bands])
             changed = changes.put(changes.put_scale(mapping, State()), "state", "bands", bands)
             yield Remedy(f"bands-{name}", label, changed)
-    yield _take("state", table)
+    if not table.find(BY_VISIT):  # columns of years that hold the index are known as the ratings
+        yield _take("state", table)
 
 
 def _choose_ends(values: Values, table: TableDescription, mapping: Plain) -> Iterator[Remedy]:

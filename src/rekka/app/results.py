@@ -6,6 +6,7 @@ component, search, tab, page.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -21,6 +22,7 @@ from rekka.app.downloads import FILES, list_downloads, make_file
 from rekka.app.forecasts import PICTURES, find_view, search_members
 from rekka.app.pages import NotThere, render
 from rekka.app.repairs import Mark, read_marks
+from rekka.core.language import Words
 from rekka.report.cards import make_card
 from rekka.report.charts.forecast import draw_network
 from rekka.report.charts.members import draw_member
@@ -33,6 +35,7 @@ from rekka.report.tables.models import list_members, tabulate_first
 
 ASSETS = "/assets/report"  # style and scripts of the report
 ROWS = 30  # members of a page of the list
+OWN = "app.results."  # before the key of a text of the report: what the page says in its place
 LIST = "members"  # the part of the page that a search changes
 
 
@@ -45,7 +48,7 @@ def show_results(request: Request) -> Response:
     known = [case.case for case in view.document.cases]
     component = asked.component if asked.component in known else None
     write = PartWriter(words)
-    overview = make_overview(view.document, words, component)
+    overview = make_overview(view.document, _advise_here(page), component)
     return render(
         request,
         "results.html",
@@ -58,6 +61,15 @@ def show_results(request: Request) -> Response:
         files=list_downloads(view, words),
         **_list_members(page, component),
     )
+
+
+def _advise_here(page: ResultsPage) -> Words:
+    """The words, of which advice to run the models of a quick run's table again says what to click."""
+    words, ask = page.words, page.run.job.ask
+    if page.run.source is None or ask is None or ask.models:
+        return words
+    own = {key.removeprefix(OWN): text for key, text in words.texts.items() if key.startswith(f"{OWN}trust.do.")}
+    return replace(words, texts={**words.texts, **own})
 
 
 def _draw_network(page: ResultsPage, component: str | None) -> Markup:

@@ -269,7 +269,21 @@ def check_direction(table: CheckedTable) -> Iterator[Finding]:
     if moves.mostly_up:
         severity = Severity.STOP if moves.upside_down else Severity.WARNING
         values = {"upward": moves.upward, "downward": moves.downward}
-        yield find(severity, count=moves.upward, values=values, turn=moves.turn)
+        advice = _list_other_causes(table.scale)
+        do = "advised" if advice else "remedy"
+        yield find(severity, count=moves.upward, values=values, do=do, turn=moves.turn, advice=advice)
+
+
+def _list_other_causes(scale: Scale | None) -> list[Said]:
+    """Sentences on what else than its direction makes condition seem to improve."""
+    if scale is None:
+        return []
+    zeros = [say("check.R109.zeros", n=end.count) for end in scale.ends if not end.value]
+    if scale.repairs is None:
+        return zeros
+    if not scale.repairs:
+        return [say("check.R109.no_repairs"), *zeros]
+    return [say("check.R109.repairs", columns=list(scale.repairs)), *zeros]
 
 
 @check(Subject.TABLE, R002=Severity.WARNING, R102=Severity.WARNING)

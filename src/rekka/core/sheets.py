@@ -1,7 +1,8 @@
 """Tables for spreadsheets, CSV and Excel, in which no text or heading can be taken for a formula.
 
 A text that begins with = + - or @ (or their full-width kin) after any blanks, or with a tab or a line break, may
-be run as a formula by a spreadsheet. An apostrophe before it makes it text. Numbers need no guard: -0.5 stays so.
+be run as a formula by a spreadsheet. An apostrophe before it makes it text. Numbers need no guard, nor does a text
+that is a number and nothing else, such as a longitude that was read as text: -79.25 stays so.
 A program that reads such a file takes the apostrophe off again with ``unguard_text``.
 """
 
@@ -27,11 +28,13 @@ GUARD = "'"
 _BLANK = r"[\s\x1c-\x1f\x00\u200b-\u200f\u2060\ufeff]"
 ACTIVE = rf"'*(?:[\t\r\n]|{_BLANK}*[=+\-@\uff1d\uff0b\uff0d\uff20])"
 _ACTIVE = re.compile(ACTIVE)
+NUMBER = r"[+-]([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"  # with a sign; without one nothing is active
+_NUMBER = re.compile(NUMBER)
 
 
 def guard_text(text: str) -> str:
     """Text as a spreadsheet may have it: with an apostrophe before it where it would be a formula."""
-    return GUARD + text if _ACTIVE.match(text) else text
+    return GUARD + text if _ACTIVE.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def unguard_text(text: str) -> str:
@@ -62,7 +65,7 @@ def to_csv(table: pl.DataFrame) -> bytes:
 def guard_table(table: Frame) -> Frame:
     """Return a table whose texts and headings are none that a spreadsheet would run as a formula."""
     text = cs.by_dtype(pl.String)
-    active = text.str.contains(f"^{ACTIVE}")
+    active = text.str.contains(f"^{ACTIVE}") & ~text.str.contains(rf"^{NUMBER}$")
     guarded = table.with_columns(pl.when(active).then(pl.lit(GUARD) + text).otherwise(text).name.keep())
     return guarded.rename(guard_text)
 

@@ -364,6 +364,7 @@ KNOWN_NAMES: dict[str, tuple[str, ...]] = {
         "修繕年度",
     ),
 }  # fmt: skip
+REPAIR_WORDS = ("rehab", "repair", "reconstruct", "補修", "修繕")  # in names of columns that may be of repairs
 FISCAL = ("fiscalyear", "年度", "fy")  # a column called like this holds fiscal years
 
 
@@ -397,6 +398,21 @@ def find_columns(
             taken.add(known)
             guessed.append((role if known == role else f"{role} is {known}") + _name_rivals(role, known, free))
     return found, [f"{table.name}: columns known by their names: {', '.join(guessed)}"] if guessed else []
+
+
+def suggest_repairs(
+    columns: Iterable[str], found: Mapping[str, str], given: ColumnRoles
+) -> tuple[str, ...] | None:
+    """Columns without a role that may be of repairs by their names; None where one is read as such."""
+    if given.repairs or "repairs" in found:
+        return None
+    used = (*found.values(), *given.components.values(), *given.asked, *given.keep, *given.ignore)
+    taken = set(map(plain_name, used))
+    return tuple(
+        name
+        for name in columns
+        if (plain := plain_name(name)) not in taken and any(word in plain for word in REPAIR_WORDS)
+    )
 
 
 def _name_rivals(role: str, known: str, free: Iterable[str]) -> str:

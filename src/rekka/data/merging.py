@@ -93,7 +93,7 @@ def apply_scale(panel: Panel, spec: State) -> Panel:
     return replace(
         panel,
         visits=panel.visits.with_columns(state=state),
-        scale=replace(scale, turn=panel.scale.turn),
+        scale=replace(scale, turn=panel.scale.turn, repairs=panel.scale.repairs),
         reading=_settle(panel.reading, scale),
     )
 

@@ -43,6 +43,7 @@ from rekka.data.mapping import (
     load_mapping,
     resolve,
     split_names,
+    suggest_repairs,
 )
 from rekka.data.reading import BY_VISIT, TableReading, settle
 from rekka.data.tables import EXCEL, PARQUET, ROW, TEXT, SourceTable, is_folder, open_table
@@ -171,6 +172,7 @@ def read_panel(source: Any, mapping: Any = None, **changes: Any) -> Panel:
         records = table.frame.select(**columns)
     fiscal = wide.key == "fiscal_year" if wide and not wide.date else is_fiscal(found.get("date", ""))
     visits, scale, number = read_records(records, plan, fiscal, table.name, notes)
+    scale = replace(scale, repairs=suggest_repairs(table.columns, found, plan.columns))
     notes += _find_twins(visits, table.name, "member" in found)
     for join in [*sides, *plan.join]:
         visits = join_table(visits, join, plan.dates, notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -24,6 +24,7 @@ CENTURY_TURN = 70  # a year of two digits is 19yy from here on; no inspection pr
 MOST_STATES = 20
 INDEX_ENDS = (0.0, 100.0)  # of an index, where placeholders are; 0 is no damage where higher is worse
 GIVEN = "as given"
+ROUND_STEPS = (10.0, 5.0, 2.0, 1.0, 0.5, 0.1, 0.05, 0.01)  # of limits that are proposed for an index
 RECOGNISED = 0.5  # share of the records that must be on a scale for it to be the one
 _FULL_WIDTH = 0xFEE0  # from a letter to its full width
 _STYLES = {  # kinds of scale, and how each is written
@@ -59,7 +60,8 @@ class Scale:
     """States' names, best first, how they were recognised, and what to do if that is the wrong way round.
 
     ``state`` is the scale as a mapping says it, so that another table can be read by the very same; ``ends`` is
-    filled only where the states are bands of an index.
+    filled only where the states are bands of an index. ``repairs``: columns that may be of repairs by their names,
+    where the table has no column that is read as such; None where it has one.
     """
 
     names: tuple[str, ...]
@@ -67,6 +69,7 @@ class Scale:
     turn: str = ""
     state: State | None = None
     ends: tuple[IndexEnd, ...] = ()
+    repairs: tuple[str, ...] | None = None
 
 
 def clean_text(column: pl.Expr) -> pl.Expr:
@@ -479,6 +482,41 @@ def _rare(seen: pl.DataFrame, worst: str, written: str = "") -> str:
     return f"; {written or worst} stands there only {'once' if count == 1 else 'twice'}" if count in (1, 2) else ""
 
 
+def suggest_bands(weighted: Iterable[tuple[float, int]]) -> tuple[float, ...]:
+    """Limits, highest first, that cut an index into five bands of about as many records, in round numbers.
+
+    ``weighted`` holds values and their records. Zeros, which are more often placeholders, are not counted.
+    """
+    weighted = sorted((number, count) for number, count in weighted if number != 0)
+    total, done, cuts, shares = sum(count for _, count in weighted), 0, [], [0.2, 0.4, 0.6, 0.8]
+    if len(weighted) < 2:
+        return ()
+    for number, count in weighted:
+        done += count
+        while shares and done >= shares[0] * total:
+            cuts.append(number)
+            shares.pop(0)
+    low, high = weighted[0][0], weighted[-1][0]
+    found: set[float] = set()
+    for step in ROUND_STEPS:  # the roundest numbers that are different
+        found = {one for cut in cuts if low < (one := round(round(cut / step) * step, 2)) < high}
+        if len(found) == len(set(cuts)):
+            break
+    return tuple(sorted(found, reverse=True))
+
+
+def _propose_bands(limits: Sequence[float]) -> str:
+    """Sentences on the limits that an index is cut at, with those that its values suggest."""
+    if not limits:
+        return "Give bands: --bands 85,75,70,60 where higher is better, --bands 5,10,20 where it is worse."
+    falling, rising = (",".join(f"{limit:g}" for limit in some) for some in (limits, limits[::-1]))
+    other = f", --bands {rising} where it is worse" if len(limits) > 1 else ""
+    return (
+        f"Give bands: --bands {falling} where higher is better{other}. These limits are proposed from your data: "
+        "fifths of the records. Give your agency's limits if it has any."
+    )
+
+
 def _recognise_numbers(
     frame: pl.DataFrame, filled: pl.DataFrame, records: int, inventory: bool
 ) -> tuple[pl.DataFrame, Scale]:
@@ -495,8 +533,8 @@ def _recognise_numbers(
     low, high = float(numbers["number"].min()), float(numbers["number"].max())  # type: ignore[arg-type]
     if (numbers["number"] != numbers["number"].floor()).any() or high > MOST_STATES:
         raise BadStates(
-            f"The states run from {low:g} to {high:g}: an index, not a scale of states. Give bands: "
-            "--bands 85,75,70,60 where higher is better, --bands 5,10,20 where it is worse.",
+            f"The states run from {low:g} to {high:g}: an index, not a scale of states. "
+            + _propose_bands(suggest_bands(numbers.select("number", "count").rows())),
             problem="states_index",
             low=low,
             high=high,
