@@ -419,6 +419,8 @@ def test_tables_fit_the_terminal(finished, width):
 def test_compare_without_data_takes_the_built_in_inventory(tmp_path):
     done = call("compare", "--only", "Slope protection", "--out", tmp_path / "run")
     assert done.exit_code == 0, done.stderr
+    assert done.stderr.startswith("No table given: these are simulated bridges.\n")
+    assert "No table given" not in call("compare", "--resume", tmp_path / "run").stderr
     assert "no finite maximum" in call("show", tmp_path / "run").stdout
     plan = (tmp_path / "run" / "study.toml").read_text()
     assert 'kind = "inventory"' in plan

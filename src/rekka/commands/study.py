@@ -39,7 +39,7 @@ Data = Annotated[
     typer.Argument(
         metavar="[DATA]",
         help="Inspections or transitions (CSV, Excel, Parquet, a folder), or a study file (.toml). "
-        "Without it, the built-in inventory.",
+        "Without it, 600 simulated bridges.",
         show_default=False,
     ),
 ]
@@ -105,6 +105,8 @@ def compare(
         large.extend(rows.large)
         print_plain(errors, rows.tell_memory())
 
+    if not data and resume is None:
+        print_plain(errors, "No table given: these are simulated bridges.")
     with continued(errors, folder) as count:
         with watch(errors, count) as (on_trial, on_choice, on_model):
             act = begin_study if resume is None else continue_study
