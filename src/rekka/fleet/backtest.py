@@ -286,7 +286,8 @@ def backtest(
     -------
     Backtest
         A case that cannot be fitted, or has nothing to forecast, has a reason in ``cases``; the others go on.
-        Where no case has a transition that ends later, InputError: nothing is fitted or written.
+        Where no case has a transition that ends later, and no model is to be chosen, InputError: nothing is
+        fitted or written.
 
     Examples
     --------
@@ -335,7 +336,8 @@ def backtest(
         far=models is not None,
     )
     _check(settings, frame)
-    _refuse_idle(frame, cut)
+    if models is None:  # else the models are chosen, though they cannot be tested
+        _refuse_idle(frame, cut)
     if struck is True:
         refuse_undated(frame.columns, cut)
     results, lost, choices = [], [pl.DataFrame(schema=LOSSES_SCHEMA)], list[ModelChoice]()
