@@ -24,12 +24,12 @@ BEFORE ?= bb1fb90  # the version before this one, 0.11.0
 
 .PHONY: app demo test check docs dist release-check bench clean
 
-app: $(VENV)/.app
+app: $(VENV)/.user
 	@$(BIN)/rekka app $(APP)
 
 demo: $(VENV)/.user
+	@echo "The command is $(BIN)/rekka."
 	@$(BIN)/rekka demo
-	@echo "(the command is $(BIN)/rekka)"
 
 test: check
 	$(BIN)/mypy & types=$$!; \
@@ -92,17 +92,13 @@ $(BIN)/python:
 
 # --no-compile: Python compiles what is imported, and most of what is installed never is
 $(VENV)/.user: pyproject.toml | $(BIN)/python
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
-	@touch $@
-
-$(VENV)/.app: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[app]"
-	@touch $@ $(VENV)/.user
+	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[docs]"
-	@touch $@ $(VENV)/.user
+	@touch $@
 
 $(VENV)/.developer: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable ".[dev]"
-	@touch $@ $(VENV)/.user $(VENV)/.app
+	@touch $@ $(VENV)/.user

@@ -6,21 +6,35 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from rekka.cli import app
+from rekka.core.documentation import Documentation
 
 SERVES = "import sys; from rekka.cli import main; sys.argv[0] = 'rekka'; main()"
 
 
-def test_without_the_extra_the_command_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("rekka.commands.app.find_spec", lambda name: None if name == "starlette" else object())
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        (["starlette"], "starlette, which is not installed"),
+        (["starlette", "python_multipart"], "starlette, python-multipart, which are not installed"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("folder", "source"), [("docs", ", or in the folder of the source: make app"), (None, "")]
+)
+def test_without_the_extra_the_command_says_how_to_get_it(monkeypatch, missing, told, folder, source):
+    monkeypatch.setattr("rekka.commands.app.find_spec", lambda name: None if name in missing else object())
+    found = Documentation(None, folder and Path(folder))
+    monkeypatch.setattr("rekka.commands.app.find_documentation", lambda: found)
     done = CliRunner(env={"COLUMNS": "250"}).invoke(app, ["app"])
     assert done.exit_code == 2
-    assert "pip install 'rekka[app]'" in done.output
-    assert "Traceback" not in done.output
+    install = f"Install with: pip install 'rekka[app]'{source}\n"
+    assert done.stderr == f"BadOption: rekka app needs {told}. {install}"
 
 
 @pytest.fixture

@@ -85,8 +85,13 @@ def test_what_a_person_is_told(folder, tmp_path):
     [
         (
             -0.02,
+            False,
+            ["The forecasts held. Fit this model to all records: rekka fit TABLE --out models with the"],
+        ),
+        (
+            -0.02,
             True,
-            ["The forecasts held. Fit this model to all records: rekka fit TABLE --out models with the same"],
+            ["The forecasts held. For the page with these models: rekka compare TABLE --models auto --out"],
         ),
         (-0.01, False, ["Let rekka choose the model: rekka backtest ... --models auto"]),
         (-0.01, True, []),

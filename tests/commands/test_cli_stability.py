@@ -130,7 +130,7 @@ def test_ctrl_c_leaves_draws_that_are_gone_on_with(study, monkeypatch):
     )
     assert done.exit_code == 130
     again = f"rekka stability '{study}' --resamples 4 --kinds splits,seeds --only Pier --only 'Deck [/] slab'"
-    assert done.stderr == f"Stopped after 8 of 16 draws. Continue with: {again}\n"
+    assert done.stderr == f"Stopped after 8 of 16 draws. What is done is kept. Continue with: {again}\n"
     done = call("stability", study, *OPTIONS, "--kinds", "splits,seeds")
     assert done.exit_code == 0, done.stderr
     assert len(seen) == 5  # two units were kept

@@ -269,11 +269,39 @@ def test_ctrl_c_leaves_a_run_that_goes_on(table, tmp_path):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert re.search(r"Stopped after \d+ of 4 trials\. Continue with: rekka compare --resume", words(errors))
+    told = r"Stopped after \d+ of 4 trials\. What is done is kept\. Continue with: rekka compare --resume"
+    assert re.search(told, words(errors))
     assert "Traceback" not in errors
     done = call("compare", "--resume", out)
     assert done.exit_code == 0, done.stderr
     assert len(pl.read_parquet(out / "trials.parquet")) == 4
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "rekka.study.compare.choose",
+        "rekka.study.compare.confirm_choices",
+        "rekka.workflows.reports.forecast_own_tables",
+        "rekka.workflows.reports.write_report",
+    ],
+)
+def test_ctrl_c_after_the_trials_says_how_to_continue(table, tmp_path, monkeypatch, stage):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stage, interrupted)
+    out = tmp_path / "run"
+    options = ("--only", "Main girder", "--methods", "zscore", "--resamples", 0, *ON_VALIDATION)
+    done = test_cli.call("compare", table, *options, "--out", out)
+    assert done.exit_code == 130
+    told = f"Stopped after 1 of 1 trials. What is done is kept. Continue with: rekka compare --resume {out}\n"
+    assert done.stderr == told
+    assert not (out / "report.html").exists()
+    monkeypatch.undo()
+    done = test_cli.call("compare", "--resume", out)
+    assert done.exit_code == 0, done.stderr
+    assert (out / "report.html").exists()
 
 
 def test_a_disk_that_is_full(table, tmp_path, monkeypatch):
@@ -391,6 +419,8 @@ def test_tables_fit_the_terminal(finished, width):
 def test_compare_without_data_takes_the_built_in_inventory(tmp_path):
     done = call("compare", "--only", "Slope protection", "--out", tmp_path / "run")
     assert done.exit_code == 0, done.stderr
+    assert done.stderr.startswith("No table given: these are simulated bridges.\n")
+    assert "No table given" not in call("compare", "--resume", tmp_path / "run").stderr
     assert "no finite maximum" in call("show", tmp_path / "run").stdout
     plan = (tmp_path / "run" / "study.toml").read_text()
     assert 'kind = "inventory"' in plan

@@ -525,7 +525,7 @@ def test_wrong_options(panel, options, message):
         backtest(panel, **options)
 
 
-def test_tables_that_cannot_be_used(panel):
+def test_tables_that_cannot_be_used(panel, tmp_path):
     rows = rekka.pair_visits(panel).frame
     with pytest.raises(MissingColumns, match=r"date_1, date_2 are not in the table"):
         backtest(rows.drop("date_1", "date_2"), until=2006)
@@ -541,10 +541,10 @@ def test_tables_that_cannot_be_used(panel):
     assert backtest(undated, until=2006, draws=100).notes == (
         "10 transitions without a bridge, a component or a date left out",
     )
-    nothing = backtest(rows, until=2020, draws=100)
-    last = f"{rows['date_2'].max()}. Give an earlier until."
-    told = f"no visit after 2020-12-31 follows one by then; the last transition ends at {last}"
-    assert f"all: not forecast: {told}" in str(nothing)
+    told = f"no transition ends after 2020-12-31, the last one ends at {rows['date_2'].max()}. Let the model know less"
+    with pytest.raises(InputError, match=told):
+        backtest(rows, until=2020, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
     recent = backtest(rows, until=2006, since=2007, draws=100)
     assert "of those that begin on 2007-01-01 or later. Give an earlier since." in str(recent)
     far = rows.with_columns(

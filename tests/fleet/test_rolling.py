@@ -295,6 +295,13 @@ def test_without_until_the_last_years_are_kept_for_the_test() -> None:
     assert "plain" not in found.scores["forecaster"].to_list()
 
 
+def test_models_are_chosen_where_no_later_visit_can_test_them() -> None:
+    """A study of all records chooses its elements so; with one model given such a backtest is refused."""
+    found = rekka.backtest(make_inspections(60), models=["plain"], until=2030, covariates=[], draws=100)
+    assert [one.name for one in found.choices] == ["plain"]
+    assert found.scores.is_empty()
+
+
 def draw_change(bridges: int = 200, seed: int = 1) -> pl.DataFrame:
     """Yearly visits to bridges that deteriorated six times as fast before 2004 as after it."""
     rng, rows = np.random.default_rng(seed), []

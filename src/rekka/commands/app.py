@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from rekka.core.documentation import find_documentation
 from rekka.core.errors import BadOption
 from rekka.core.terminal import new_console
 from rekka.report.terminal.parts import print_line
@@ -41,9 +42,10 @@ def app(
     """
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
+        names, them = ", ".join(missing).replace("_", "-"), "is" if len(missing) == 1 else "are"
+        source = "" if find_documentation().markdown is None else ", or in the folder of the source: make app"
         raise BadOption(
-            f"rekka app needs {', '.join(missing).replace('_', '-')}, which is not installed. "
-            "Install it with: pip install 'rekka[app]'",
+            f"rekka app needs {names}, which {them} not installed. Install with: pip install 'rekka[app]'{source}",
             missing=missing,
         )
     from rekka.app.server import serve

@@ -63,6 +63,7 @@ def resumable(
     ``kept`` says whether anything is kept that can be continued.
     """
     finished = total = 0
+    go_on = f"What is done is kept. Continue with: {again}"
 
     def count(done: int, planned: int) -> None:
         nonlocal finished, total
@@ -72,10 +73,9 @@ def resumable(
         yield count
     except KeyboardInterrupt:
         after = f" after {finished:,} of {total:,} {what}" if total else ""
-        how = f"Continue with: {again}" if kept() else "Nothing was begun yet."
-        print_plain(errors, f"Stopped{after}. {how}")
+        print_plain(errors, f"Stopped{after}. {go_on if kept() else 'Nothing was begun yet.'}")
         raise typer.Exit(STOPPED) from None
     except (OSError, ClusterError):
         if kept():
-            print_plain(errors, f"What is done is kept. Continue with: {again}")
+            print_plain(errors, go_on)
         raise

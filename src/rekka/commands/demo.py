@@ -10,7 +10,7 @@ import typer
 import rekka
 from rekka.commands import options
 from rekka.commands.report import report_run
-from rekka.commands.study import print_answer, print_study, watch
+from rekka.commands.study import continued, print_answer, print_study, watch
 from rekka.core.terminal import new_console
 from rekka.report.terminal.parts import print_line
 
@@ -40,10 +40,11 @@ def demo(
     run = folder / "study"
     if folder == DEMO_FOLDER:
         clear_run(run)
-    with watch(errors, run) as (on_trial, on_choice, _):
-        study = begin_demo(folder, run, RunOptions(on_trial=on_trial, on_choice=on_choice))
-    page, document = report_run(errors, study, run)
-    paper = report_paper(document, run)
+    with continued(errors, run) as count:
+        with watch(errors, count) as (on_trial, on_choice, _):
+            study = begin_demo(folder, run, RunOptions(on_trial=on_trial, on_choice=on_choice))
+        page, document = report_run(errors, study, run)
+        paper = report_paper(document, run)
     if verbose:
         print_study(console, study, run, page)
     else:

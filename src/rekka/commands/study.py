@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rekka.study.study import Study
     from rekka.study.trial import Trial
 
+    Count = Callable[[int, int], None]
     OnTrial = Callable[[Trial, int, int], None]
     OnChoice = Callable[[Choice, int, int], None]
     OnModel = Callable[[str, int, int], None]
@@ -38,7 +39,7 @@ Data = Annotated[
     typer.Argument(
         metavar="[DATA]",
         help="Inspections or transitions (CSV, Excel, Parquet, a folder), or a study file (.toml). "
-        "Without it, the built-in inventory.",
+        "Without it, 600 simulated bridges.",
         show_default=False,
     ),
 ]
@@ -104,11 +105,14 @@ def compare(
         large.extend(rows.large)
         print_plain(errors, rows.tell_memory())
 
-    with watch(errors, folder) as (on_trial, on_choice, on_model):
-        act = begin_study if resume is None else continue_study
-        how = RunOptions(**asked, on_trial=on_trial, on_choice=on_choice, on_rows=on_rows, on_model=on_model)
-        study = act(Request(data or (), reader, plan), folder, how)
-    page, document = report_run(errors, study, folder) if report and not large else (None, None)
+    if not data and resume is None:
+        print_plain(errors, "No table given: these are simulated bridges.")
+    with continued(errors, folder) as count:
+        with watch(errors, count) as (on_trial, on_choice, on_model):
+            act = begin_study if resume is None else continue_study
+            how = RunOptions(**asked, on_trial=on_trial, on_choice=on_choice, on_rows=on_rows, on_model=on_model)
+            study = act(Request(data or (), reader, plan), folder, how)
+        page, document = report_run(errors, study, folder) if report and not large else (None, None)
     if as_json:
         echo_json(describe_run(study, folder) | {"report": None if page is None else str(page)})
     elif verbose:
@@ -187,11 +191,16 @@ def print_study(console: Console, study: Study, folder: Path, page: Path | None)
         print_line(console, WORDS("terminal.page", page=page))
 
 
+def continued(errors: Console, folder: Path) -> AbstractContextManager[Count]:
+    """Count trials; a run that is stopped, also in its report, ends with the command that continues it."""
+    again = f"rekka compare --resume {quote(folder)}"
+    return resumable(errors, "trials", (folder / "study.toml").exists, again)
+
+
 @contextmanager
-def watch(errors: Console, folder: Path) -> Iterator[tuple[OnTrial, OnChoice, OnModel]]:
-    """Show bars of trials, choices and models; a run that is stopped ends with the command that continues it."""
-    again, plan = f"rekka compare --resume {quote(folder)}", folder / "study.toml"
-    with resumable(errors, "trials", plan.exists, again) as count, show_progress(errors) as show_bar:
+def watch(errors: Console, count: Count) -> Iterator[tuple[OnTrial, OnChoice, OnModel]]:
+    """Show bars of trials, choices and models."""
+    with show_progress(errors) as show_bar:
         show_bar("Trials", BEFORE_FIRST, 0, None)
 
         def on_choice(choice: Choice, done: int, planned: int) -> None:

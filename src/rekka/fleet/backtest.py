@@ -286,6 +286,8 @@ def backtest(
     -------
     Backtest
         A case that cannot be fitted, or has nothing to forecast, has a reason in ``cases``; the others go on.
+        Where no case has a transition that ends later, and no model is to be chosen, InputError: nothing is
+        fitted or written.
 
     Examples
     --------
@@ -334,6 +336,8 @@ def backtest(
         far=models is not None,
     )
     _check(settings, frame)
+    if models is None:  # else the models are chosen, though they cannot be tested
+        _refuse_idle(frame, cut)
     if struck is True:
         refuse_undated(frame.columns, cut)
     results, lost, choices = [], [pl.DataFrame(schema=LOSSES_SCHEMA)], list[ModelChoice]()
@@ -382,6 +386,16 @@ def backtest(
     if folder is not None:
         found.write(folder)
     return found
+
+
+def _refuse_idle(frame: pl.DataFrame, cut: Cut) -> None:
+    """Refuse a moment after which no transition of any case ends: there is nothing to forecast."""
+    last = frame.select(pl.max(cut.columns[1])).item()
+    if last is not None and last <= cut.moment:
+        raise InputError(
+            f"No forecast can be tested: no transition ends after {cut.words}, the last one ends at "
+            f"{Cut(last).words}. Let the model know less, up to an earlier date or visit."
+        )
 
 
 def confirm_choice(result: CaseResult) -> bool | None:

@@ -217,7 +217,7 @@ def _list_actions(tested: list[TestedComponent], *, chosen: bool = False) -> Ite
         worse = [one.case for one in tested if one.verdict == WORSE]
         yield WORDS.format(say(f"terminal.backtest.do_worse{alone}", names=worse))
     if tested and not (many or few or not_better):
-        yield WORDS("terminal.backtest.do_nothing")
+        yield WORDS(f"terminal.backtest.do_nothing{'_chosen' if chosen else ''}")
 
 
 def _plain(text: str) -> str:
