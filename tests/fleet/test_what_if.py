@@ -278,6 +278,7 @@ def test_equals_are_taken_by_name_and_a_note_says_so() -> None:
     note = f"Taken by name: 2 of the {worst} equally urgent members rated 4"
     assert list_ties(members, 2) == (note,)
     assert plan_worst(members, fleet.eligible, 2).notes == (note,)
+    assert list_ties(members.drop("label", strict=False), 2) == (note,)  # of models without labels
     words = load_words("ja")
     assert words.reword(note) == f"緊急度の等しい{worst}部材（健全度4）のうち2部材を名称の順に選んだ"
     for number in (0, worst, len(members), len(members) + 1):

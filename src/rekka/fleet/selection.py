@@ -387,8 +387,8 @@ def plan_worst(members: pl.DataFrame, eligible: Eligible, number: int) -> Repair
 
 def list_ties(members: pl.DataFrame, worst: int) -> tuple[str, ...]:
     """Note that some of the ``worst`` were taken from equals by name; nothing where no name decided."""
-    keys = _list_needs(members)
-    rows = members.select(*(key.alias(str(place)) for place, key in enumerate(keys)), "label")
+    keys, rating = _list_needs(members), "label" if "label" in members.columns else "state"
+    rows = members.select(*(key.alias(str(place)) for place, key in enumerate(keys)), label=rating)
     rows = rows.sort(map(str, range(len(keys))), nulls_last=True)
     if not 0 < worst < len(rows):
         return ()
