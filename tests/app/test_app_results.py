@@ -379,12 +379,15 @@ class TestWhatIf:
         text = mark("worst", number="5").text
         expected = open_forecast(run.study, find_view(run.study)).repair(5)
         assert expected.headline() in text
+        (note,) = expected.notes
+        assert note.startswith("Taken by name: 5 of the ")
+        assert EN.reword(note) in text
         assert "5 marked members" in text
         names = {mark.names for mark in read_marks(run.folder)}
         assert names == set(expected.members.select("bridge_id", "case", "member").rows())
 
     def test_all_of_a_rating_in_a_component(self, run, mark):
-        mark("rated", rating="5", of="Pier")
+        assert "aken by name" not in mark("rated", rating="5", of="Pier").text
         found = find_view(run.study).details.filter((pl.col("case") == "Pier") & (pl.col("state") >= 5))
         assert len(read_marks(run.folder)) == found.height > 0
 

@@ -11,11 +11,11 @@ from fleet_cases import draw_members, eligible_of, fit_model, forecast, make_mod
 from scipy.linalg import expm
 
 import rekka
-from rekka.core.language import LANGUAGES
+from rekka.core.language import LANGUAGES, load_words
 from rekka.fleet import what_if
 from rekka.fleet.eligibility import Eligible, InventoryOptions
 from rekka.fleet.inventory import Fleet
-from rekka.fleet.selection import read_repairs, select_members
+from rekka.fleet.selection import list_ties, plan_worst, read_repairs, select_members
 from rekka.fleet.what_if import WhatIf, WhatIfTotal, repair_members
 from rekka.forecast.propagation import propagate
 from rekka.forecast.uncertainty import draw_interval
@@ -267,6 +267,22 @@ def test_the_worst_are_those_there_and_then_the_soonest() -> None:
         select_members(members, groups, component="Decks")
     with pytest.raises(rekka.InputError, match="worst is -1"):
         select_members(members, groups, worst=-1)
+
+
+def test_equals_are_taken_by_name_and_a_note_says_so() -> None:
+    fleet, _ = forecast(find_both(draw_both()))
+    members = fleet.members
+    worst = int(members.filter("there", pl.col("case") == "Deck", pl.col("state") == 4).height)
+    assert worst > 2
+    assert select_members(members, fleet.eligible.groups, worst=2)["bridge"].is_sorted()
+    note = f"Taken by name: 2 of the {worst} equally urgent members rated 4"
+    assert list_ties(members, 2) == (note,)
+    assert plan_worst(members, fleet.eligible, 2).notes == (note,)
+    assert list_ties(members.drop("label", strict=False), 2) == (note,)  # of models without labels
+    words = load_words("ja")
+    assert words.reword(note) == f"緊急度の等しい{worst}部材（健全度4）のうち2部材を名称の順に選んだ"
+    for number in (0, worst, len(members), len(members) + 1):
+        assert list_ties(members, number) == ()
 
 
 def test_rows_of_the_members_table_will_do() -> None:

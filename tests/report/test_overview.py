@@ -164,6 +164,8 @@ def test_the_first_screen_says_how_many_when_and_which(document, words, case):
     years = network.of(case)
     there = network.there if case is None else network.there_by_case[case]
     assert [card.key for card in found.cards] == ["now", "soon", "later", "new", "trust"]
+    start = "expected at the start of the forecast" if words is EN else "予測の起点での期待値"
+    assert start in found.cards[0].detail
     now, soon, later, _, trust = found.cards
     assert now.value == f"{there:,}"
     assert soon.value == f"{years[5].reached:,.0f}"

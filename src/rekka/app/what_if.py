@@ -30,13 +30,14 @@ from rekka.core.errors import InputError
 from rekka.core.folders import digest_file
 from rekka.core.language import Words
 from rekka.fleet.eligibility import EligibleGroup
-from rekka.fleet.selection import find_ages, has_frailty
+from rekka.fleet.selection import find_ages, has_frailty, list_ties
 from rekka.fleet.what_if import REPAIRED, WhatIf
 from rekka.report.charts.members import draw_what_if
 from rekka.report.outline import ShownTable
 from rekka.report.page import PartWriter
 from rekka.report.tables.what_if import tabulate_what_if
 from rekka.report.text import show_years
+from rekka.workflows.forecast import InventoryForecast
 
 ROWS, FEW_ROWS = 50, 20  # marks on a page, members that a search lists
 
@@ -63,12 +64,14 @@ def _render_what_if(page: ResultsPage) -> Response:
     if view.found is None:
         return render(page.request, "results_what_if.html", **page.common(), possible=False)
     marks, notices, found = read_marks(page.run.folder), [], None
+    ties: tuple[str, ...] = ()
     groups: dict[str, EligibleGroup] = {}
     try:
         if marks:
             opened = open_forecast(page.run.study, view)
             groups = {one.case: one for one in opened.fleet.eligible.groups}
             found = find_what_if(page.run.study, view, page.run.folder / REPAIRS)
+            ties = _list_ties(opened, marks)
     except InputError as error:
         notices.append(("bad", explain_error(error, words)))
     pages = max(-(-len(marks) // ROWS), 1)
@@ -88,13 +91,19 @@ def _render_what_if(page: ResultsPage) -> Response:
         has_age=any(find_ages(one) for one in groups.values()),
         has_frailty=any(has_frailty(one) for one in groups.values()),
         headline="" if found is None else found.headline(words.lang),
-        notes=() if found is None else [words.reword(note) or note for note in found.notes],
+        notes=() if found is None else [words.reword(note) or note for note in (*found.notes, *ties)],
         figure="" if found is None else _draw_what_if(page, found),
         table="" if found is None else _write_what_if(found, words),
         ratings=[(state, view.ratings.rated(state, words)) for state in range(2, len(view.ratings.labels) + 1)],
         found=_search_unmarked(page, marks) if asked.query else [],
         commands=write_forecast_command(page.run.study, view, REPAIRS) if marks else "",
     )
+
+
+def _list_ties(forecast: InventoryForecast, marks: Sequence[Mark]) -> tuple[str, ...]:
+    """Note on equals that were taken by name, where the worst are marked and no others."""
+    worst = {name_member(row).names for row in forecast.select(worst=len(marks)).to_dicts()}
+    return list_ties(forecast.fleet.members, len(marks)) if worst == {mark.names for mark in marks} else ()
 
 
 def _has_members(details: pl.DataFrame) -> bool:

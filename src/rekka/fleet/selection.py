@@ -7,7 +7,7 @@ age, frailty. What is not said is the best rating, and the age and the frailty t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -379,10 +379,37 @@ def select_members(
     return members.select(pl.col(name).alias(WORDS[name]) for name in MEMBER if name in members.columns)
 
 
+def plan_worst(members: pl.DataFrame, eligible: Eligible, number: int) -> RepairPlan:
+    """Plan the repair of so many of the worst members, with a note where equals were taken by name."""
+    plan = read_repairs(eligible, select_members(members, eligible.groups, worst=number))
+    return replace(plan, notes=(*plan.notes, *list_ties(members, number)))
+
+
+def list_ties(members: pl.DataFrame, worst: int) -> tuple[str, ...]:
+    """Note that some of the ``worst`` were taken from equals by name; nothing where no name decided."""
+    keys, rating = _list_needs(members), "label" if "label" in members.columns else "state"
+    rows = members.select(*(key.alias(str(place)) for place, key in enumerate(keys)), label=rating)
+    rows = rows.sort(map(str, range(len(keys))), nulls_last=True)
+    if not 0 < worst < len(rows):
+        return ()
+    tied = pl.all_horizontal(pl.col(name).eq_missing(rows[name][worst - 1]) for name in rows.columns[:-1])
+    places = rows.select(tied.arg_true()).to_series()
+    if places[-1] < worst:
+        return ()
+    labels = rows["label"][places.to_list()].unique().to_list()
+    rated = f" rated {labels[0]}" if len(labels) == 1 else ""
+    taken = worst - places[0]
+    return (f"Taken by name: {taken:,} of the {len(places):,} equally urgent members{rated}",)
+
+
 def _sort_by_need(members: pl.DataFrame) -> pl.DataFrame:
     names = [name for name in MEMBER if name in members.columns]
-    unseen = [LONG_UNSEEN] if LONG_UNSEEN in members.columns else []
+    return members.sort([*_list_needs(members), *map(pl.col, names)], nulls_last=True)
+
+
+def _list_needs(members: pl.DataFrame) -> list[pl.Expr]:
+    """Keys that order members, the most urgent first; names decide between equals."""
+    unseen = [pl.col(LONG_UNSEEN)] if LONG_UNSEEN in members.columns else []
     worse = pl.when("there").then(-pl.col("state")).otherwise(0)
     (last,) = (name for name in members.columns if name.startswith("expected_state_") and "(" not in name)
-    keys = [~pl.col("there"), *unseen, worse, "mean_years", -pl.col(last), *names]
-    return members.sort(keys, nulls_last=True)
+    return [~pl.col("there"), *unseen, worse, pl.col("mean_years"), -pl.col(last)]

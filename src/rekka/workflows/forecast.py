@@ -28,7 +28,7 @@ from rekka.fleet.inventory import Fleet, forecast_fleet
 from rekka.fleet.members import Members, read_members
 from rekka.fleet.models import CaseModel, ElementsFit, Matched, Models, match_models
 from rekka.fleet.rolling import elements_of
-from rekka.fleet.selection import read_repairs, select_members
+from rekka.fleet.selection import plan_worst, read_repairs, select_members
 from rekka.fleet.shock_origins import find_shocks, refuse_undated
 from rekka.fleet.shocks import Shocks, read_shocks
 from rekka.fleet.store import OWN, PARQUET, choose_format, list_files, open_folder, refuse_place
@@ -141,8 +141,8 @@ class InventoryForecast:
 
         """
         if isinstance(repaired, int) and not isinstance(repaired, bool):
-            repaired = self.select(worst=repaired)
-        elif isinstance(repaired, Path | str):
+            return repair_members(self.fleet, plan_worst(self.fleet.members, self.fleet.eligible, repaired))
+        if isinstance(repaired, Path | str):
             repaired = Path(repaired)
         return repair_members(self.fleet, read_repairs(self.fleet.eligible, repaired))
 
@@ -303,8 +303,7 @@ def forecast_inventory(
         if repaired is not None:
             on_progress("Repairs", "", 0, None)
         if by_number:
-            worst = select_members(fleet.members, eligible.groups, worst=repaired)
-            repairs = read_repairs(eligible, worst)
+            repairs = plan_worst(fleet.members, eligible, repaired)
         what_if = None if repairs is None else repair_members(fleet, repairs)
         more = {"details": fleet.details is not None, "what_if": what_if is not None}
         document = basis.describe(fleet, () if writer is None else list_files(form, **more))
