@@ -187,10 +187,14 @@ def test_transitions_and_a_moment_by_date(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "Say up to when the model may know anything, in one way"),
-        (["--until", "yesterday"], "until is 'yesterday'; a date such as 2008-12-31"),
+        ([], "Say up to when the model may know anything, in one way: --until, a date such as"),
+        (
+            ["--until", "2016", "--until-visit", "3"],
+            "Say up to when the model may know anything, in one way: --until",
+        ),
+        (["--until", "yesterday"], "BadOption: --until is 'yesterday'; a date such as 2008-12-31"),
         (["--until-visit", "0"], "--until-visit"),
-        (["--until", "2016", "--age", "grows"], "age is 'grows'; it can be advances, held, fixed"),
+        (["--until", "2016", "--age", "grows"], "BadOption: --age is 'grows'; it can be advances, held, fixed"),
         (["--until", "2016", "--draws", "10"], "--draws"),
         (["--until", "2016", "--only", "Peer"], "There is no component 'Peer'."),
     ],

@@ -149,14 +149,14 @@ def test_an_old_file_has_effects_but_no_profiles(models, tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--threshold", "9"], 2, "BadOption: threshold is '9'. The ratings are a, b, c, d, e, best first."),
-        (["--start", "4"], 2, "BadOption: start is '4'; a rating from a to c is needed"),
+        (["--threshold", "9"], 2, "BadOption: --threshold is '9'. The ratings are a, b, c, d, e, best first."),
+        (["--start", "4"], 2, "BadOption: --start is '4'; a rating from a to c is needed"),
         (["--change", "age"], 2, "'age' is not like age_at_inspection_1=+10"),
         (["--change", f"{SLOPE}=10"], 2, "BadOption: changes gives '10' for age_at_inspection_1; +10 or -10"),
         (["--change", "load=+1"], 2, "BadOption: change names load, which is not a covariate here;"),
         (["--change", f"{SLOPE}=x1"], 2, "BadOption: x1 leaves age_at_inspection_1 at "),
         (["--intervals", "bootstrap"], 2, "rekka fit --bootstrap 200"),
-        (["--draws", "5"], 2, "BadOption: draws is 5;"),
+        (["--draws", "5"], 2, "BadOption: --draws is 5;"),
         (["--only", "Deck"], 2, "BadOption: There is no component 'Deck'."),
     ],
 )

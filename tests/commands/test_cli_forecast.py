@@ -188,7 +188,7 @@ def test_a_model_that_is_not_certified(tables, tmp_path):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--years", 0], 2, "BadOption: years is 0; a whole number from 1 to 200 is needed."),
+        (["--years", 0], 2, "BadOption: --years is 0; a whole number from 1 to 200 is needed."),
         (["--years", -3], 2, "years is -3; a whole number from 1 to 200 is needed."),
         (["--years", 201], 2, "years is 201; a whole number from 1 to 200 is needed."),
         (

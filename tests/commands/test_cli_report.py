@@ -120,7 +120,8 @@ def test_title_unit_and_language(finished, tmp_path):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--lang", "fr"), "lang is 'fr'"),
+        (("--lang", "fr"), "BadOption: --lang is 'fr'"),
+        (("--for", "boss"), "BadOption: --for is 'boss'; it can be director, engineer"),
         (("--out", "page.pdf"), "page.pdf is to be a page: it needs a name that ends in .html"),
         (("--title", "caf\udce9"), "title is no text"),
         (("--unit", "trafic_mean=10"), "Did you mean traffic_mean"),

@@ -205,8 +205,8 @@ def test_show_refuses_an_unknown_section(finished):
     ("options", "message"),
     [
         (["--methods", "zscor"], "Did you mean zscore?"),
-        (["--preset", "fast"], "preset is 'fast'; it can be exact, paper"),
-        (["--cost", "money"], "cost is 'money'; it can be auto, seconds, evaluations"),
+        (["--preset", "fast"], "BadOption: --preset is 'fast'; it can be exact, paper"),
+        (["--cost", "money"], "BadOption: --cost is 'money'; it can be auto, seconds, evaluations"),
         (["--only", "Abutmen"], "There is no component 'Abutmen'. Components there: Abutment, Main girder, Slope protection. Did you mean Abutment?"),
         (["--methods", "zscore,zscore", "--only", "Slope protection"], None),
         (["--partition", "weekday"], "partition.scheme"),

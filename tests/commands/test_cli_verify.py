@@ -83,7 +83,7 @@ def test_a_check_that_breaks_is_exit_code_1(monkeypatch):
     [
         (["--only", "nonsense"], "no check and no kind has this in its name"),
         (["--out", "v.txt"], "v.txt is neither .html nor .json"),
-        (["--lang", "fr"], "lang is 'fr'; it can be en, ja"),
+        (["--lang", "fr"], "BadOption: --lang is 'fr'; it can be en, ja"),
     ],
 )
 def test_wrong_options_are_refused_before_the_work(given, words):

@@ -11,6 +11,7 @@ import rekka
 from rekka.commands import options
 from rekka.commands.bars import STOPPED, count_progress
 from rekka.commands.options import Flag, asks, reads_tables
+from rekka.core.errors import BadOption
 from rekka.core.language import say
 from rekka.core.terminal import echo_json, new_console
 from rekka.report.terminal.parts import list_commands, print_line, print_plain, quote
@@ -70,6 +71,12 @@ def backtest(
 
       rekka backtest inspections.xlsx --models auto --until 2015 --out backtest
     """
+    until = {"until", "until_visit"} & asked.keys()
+    if len(until) == 2 or not (until or "models" in asked):
+        raise BadOption(
+            "Say up to when the model may know anything, in one way: --until, a date such as 2008-12-31 or a "
+            "year, or --until-visit, the number of a round of inspections."
+        )
     errors, out = new_console(stderr=True), asked.get("out")
     try:
         with count_progress(errors, "Networks drawn") as on_progress:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from rekka.core.errors import BadOption
+
 if TYPE_CHECKING:
     from rekka.data.transitions import ReadingOptions
 
@@ -414,8 +416,13 @@ def _declare(
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
-        value = collect({flag: given.pop(flag.parameter) for flag in flags})
-        command(**given, **{name: value})
+        typed = {flag: given.pop(flag.parameter) for flag in flags}
+        value = collect(typed)
+        try:
+            command(**given, **{name: value})
+        except BadOption as error:
+            _name_flag(error, typed)
+            raise
 
     own = [
         one.replace(kind=inspect.Parameter.KEYWORD_ONLY)
@@ -428,6 +435,15 @@ def _declare(
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_options.__annotations__ = {one.name: one.annotation for one in parameters}
     return with_options
+
+
+def _name_flag(error: BadOption, typed: Mapping[Flag, Any]) -> None:
+    """Name the option that was typed where a message begins with its name in Python: 'reader is'."""
+    message = str(error)
+    for flag, value in typed.items():
+        names = {flag.place.split(".")[-1], flag.name.removeprefix("--").replace("-", "_")}
+        if value not in (None, []) and message.startswith(tuple(f"{name} is " for name in names)):
+            error.args = (f"{flag.name} is {message.split(' is ', 1)[1]}",)
 
 
 def _gather(given: Mapping[Flag, Any]) -> Asked:

@@ -59,7 +59,7 @@ def verify(
     from rekka.verification.verify import check_place, choose_checks
 
     if lang not in LANGUAGES:
-        raise bad_option("lang", lang, LANGUAGES)
+        raise bad_option("--lang", lang, LANGUAGES)
     if out is not None:
         check_place(out)
     choose_checks(only or None)
