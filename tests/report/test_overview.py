@@ -386,6 +386,8 @@ def test_without_a_backtest_nothing_is_good(document):
     sound = change(document.model_copy(update={"network": None}), **SOUND)
     found = judge_all(sound)[1]
     assert (found.level, found.reason["say"], found.others) == (CAUTION, "trust.reason.not_tested", ())
+    bare = judge_all(change(sound, answer__confirmed=False, answer__scored_on=None))[1]
+    assert (bare.reason["say"], bare.others) == ("trust.reason.untested", ())  # and not twice
     told = make_overview(sound.model_copy(update={"trust": (found.model_copy(update={"case": None}),)}), EN)
     assert any("rekka backtest TABLE --out RUN/backtest" in action for action in told.actions)
 

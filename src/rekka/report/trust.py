@@ -155,7 +155,9 @@ def _not_confirmed(one: Known) -> Said | None:
 
 def _not_tested(one: Known) -> Said | None:
     """Held-out rows are pairs of visits, mostly of the years of the fit: only later visits test a forecast."""
-    return say("trust.reason.not_tested") if one.of_study and one.tested is None else None
+    if not one.of_study or one.tested is not None or (one.answer.scored_on is None and not one.answer.confirmed):
+        return None  # the last: said already
+    return say("trust.reason.not_tested")
 
 
 def _no_better_than_no_change(one: Known) -> Said | None:
