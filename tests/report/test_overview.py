@@ -389,7 +389,7 @@ def test_without_a_backtest_nothing_is_good(document):
     bare = judge_all(change(sound, answer__confirmed=False, answer__scored_on=None))[1]
     assert (bare.reason["say"], bare.others) == ("trust.reason.untested", ())  # and not twice
     told = make_overview(sound.model_copy(update={"trust": (found.model_copy(update={"case": None}),)}), EN)
-    assert any("rekka backtest TABLE --out RUN/backtest" in action for action in told.actions)
+    assert any("rekka backtest TABLE --models auto --out RUN/backtest" in action for action in told.actions)
 
 
 @pytest.mark.parametrize(

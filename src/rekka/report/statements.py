@@ -72,7 +72,7 @@ FORECAST = "section.forecast"
 NETWORK = "section.network"
 STABILITY_COMMAND = Markup("<code>rekka stability RUN</code>")
 FORECAST_COMMAND = Markup("<code>rekka forecast RUN INVENTORY</code>")
-BACKTEST_COMMAND = Markup("<code>rekka backtest TABLE</code>")
+BACKTEST_COMMAND = Markup("<code>rekka backtest TABLE --models auto --out RUN/backtest</code>")
 DECADES = (10, 30)  # years of the network that have a sentence
 TWICE = 2.0
 # Covariates whose changes have words of their own in every language.

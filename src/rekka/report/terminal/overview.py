@@ -72,7 +72,8 @@ def _print_cards(console: Console, network: NetworkPart | None, cards: Sequence[
     """Counts today and later with their intervals, and the years of a new member, each under its heading."""
     shown = [card for card in cards if card.key in CARDS]
     if shown:
-        heads = [card.label for card in shown]
+        # the headline says until which rating: here the place is for figures
+        heads = [WORDS("terminal.from_new") if card.key == "new" else card.label for card in shown]
         line = [_plain(card.value + _show_interval(network, CARDS[card.key])) for card in shown]
         print_texts(console, "", heads, [line], left=len(heads), close=True)
 
