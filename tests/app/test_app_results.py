@@ -254,9 +254,21 @@ class TestResults:
         assert make_overview(view.document, EN, "Pier").headline in text
         assert "rated e" in text
 
-    @pytest.mark.parametrize("key", ["worse_backtest", "misfit", "other_model", "missed_high", "missed_low"])
+    @pytest.mark.parametrize(
+        "key", ["worse_backtest", "misfit", "other_model", "better_model", "missed_high", "missed_low"]
+    )
     def test_advice_to_choose_another_model_says_what_to_click(self, get, run, monkeypatch, key):
-        reason = say(f"trust.reason.{key}", until="2015", p="0.01", first=2011, last=2015, missed=4, years=5)
+        reason = say(
+            f"trust.reason.{key}",
+            until="2015",
+            p="0.01",
+            first=2011,
+            last=2015,
+            missed=4,
+            years=5,
+            ours="",
+            theirs="",
+        )
         trust = TrustPart(case=None, level="caution", reason=reason)
         monkeypatch.setattr("rekka.report.overview.find_trust", lambda *_: trust)
         assert "TABLE --models auto" in get("results").text  # its table is not listed: there is nothing to click

@@ -36,6 +36,7 @@ from rekka.report.tables.models import list_members, tabulate_first
 ASSETS = "/assets/report"  # style and scripts of the report
 ROWS = 30  # members of a page of the list
 OWN = "app.results."  # before the key of a text of the report: what the page says in its place
+PARTS = (f"{OWN}trust.do.", f"{OWN}overview.do.")  # texts that name a command
 LIST = "members"  # the part of the page that a search changes
 
 
@@ -68,7 +69,7 @@ def _advise_here(page: ResultsPage) -> Words:
     words, ask = page.words, page.run.job.ask
     if page.run.source is None or ask is None or ask.models:
         return words
-    own = {key.removeprefix(OWN): text for key, text in words.texts.items() if key.startswith(f"{OWN}trust.do.")}
+    own = {key.removeprefix(OWN): text for key, text in words.texts.items() if key.startswith(PARTS)}
     return replace(words, texts={**words.texts, **own})
 
 
